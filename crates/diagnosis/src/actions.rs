@@ -220,6 +220,8 @@ fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
             "hip-graph",
             "fewer-launches",
         ],
+        (Rule::HostBound, "between_graphs") if schedules_ahead(facts) => &["larger-graphs"],
+        (Rule::HostBound, "between_graphs") => &["vllm-async-scheduling", "larger-graphs"],
         (Rule::HostBound, _) => &[
             "larger-graphs",
             "vllm-batch-graph",
@@ -254,6 +256,11 @@ fn waits_by_itself(facts: &Facts<'_>) -> bool {
     let reads: i64 = facts.host.copies.item_family.values().map(|row| row.reading_ns).sum();
     let named = sync.longest.iter().any(|call| dialect::calls::synchronizes_device(&call.name));
     named && sync.all.total_ns > reads.saturating_mul(2)
+}
+
+/// Whether vLLM schedules a pass while the one before it runs: its scheduler for that is among the frames.
+fn schedules_ahead(facts: &Facts<'_>) -> bool {
+    facts.slices.names_with("async_scheduler.py").contains(&true)
 }
 
 /// Whether an engine's own kernels do most of the communication of the device.
@@ -371,7 +378,7 @@ fn reads_between_launches(facts: &Facts<'_>) -> usize {
 
 /// Where the launching thread is for most of the time in which the device waits for it; empty where no place stands out.
 fn place(facts: &Facts<'_>, finding: &Finding) -> String {
-    if finding.rule != Rule::HostBound {
+    if finding.rule != Rule::HostBound || finding.verdict == "between_graphs" {
         return String::new();
     }
     let device = facts.devices().find(|device| Some(device.name) == finding.device.as_deref());

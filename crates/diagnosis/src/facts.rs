@@ -337,7 +337,8 @@ impl Device<'_> {
     }
 
     /// Its gaps, those of warm iterations where only these count.
-    fn gaps_told(&self) -> Vec<Interval> {
+    #[must_use]
+    pub fn gaps_told(&self) -> Vec<Interval> {
         let gaps = host::gaps::between(self.facts.gpu.busy(self.id));
         self.facts.warm.as_ref().map_or_else(|| gaps.clone(), |warm| both(&gaps, warm))
     }
@@ -393,6 +394,13 @@ impl Device<'_> {
         let parts = [WallPart::Launch, WallPart::HostCompute];
         let rows = parts.into_iter().filter_map(|part| self.wall(part));
         rows.fold((0, 0.0), |(ns, pct), row| (ns + row.total_ns, pct + row.share_pct))
+    }
+
+    /// The window of its bar without the time in which code is loaded and libraries are set up, in ns.
+    #[must_use]
+    pub fn without_set_up_ns(&self) -> i64 {
+        let told = WallPart::ALL.into_iter().filter(|part| *part != WallPart::Loading);
+        told.filter_map(|part| self.wall(part)).map(|row| row.total_ns).sum()
     }
 
     /// The same with the way of the late launches to the device, which goes away with the launches.

@@ -145,6 +145,40 @@ fn a_pass_that_is_slow_on_the_cpu_while_its_work_is_queued_is_not_the_slowest() 
     assert!(!section.tables.iter().any(keys));
 }
 
+/// Six passes of a graph of 2 ms; the CPU waits for each, copies for the next, and launches that `late_ns` after the wait.
+fn passes_that_wait(late_ns: i64) -> Fixture {
+    let mut fixture = Fixture::default();
+    for pass in 0..6_i64 {
+        let at = pass * (2_000_000 + late_ns);
+        let link = 2 * pass + 1;
+        fixture.push(slice("cuda_runtime", "cudaGraphLaunch").at(at, 10_000).on(1, 1).link(link));
+        for node in 0..20_i64 {
+            fixture.push(kernel("gemm").at(at + 20_000 + node * 99_000, 99_000).link(link));
+        }
+        let wait = slice("cuda_runtime", "cudaEventSynchronize").at(at + 20_000, 1_980_000);
+        fixture.push(wait.on(1, 1));
+        let copied = at + 2_000_000 + late_ns / 2;
+        let copy = slice("cuda_runtime", "cudaMemcpyAsync").at(copied, 2_000).on(1, 1);
+        fixture.push(copy.link(link + 1));
+        let copy = slice("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)").at(copied + 3_000, 1_000);
+        fixture.push(copy.on(0, 7).link(link + 1));
+    }
+    fixture
+}
+
+#[test]
+fn what_the_gpu_stands_still_between_a_wait_and_the_next_graph_is_one_finding() {
+    let found = diagnosis(passes_that_wait(300_000));
+    assert_eq!(verdicts(&found, "M3"), ["between_graphs"]);
+    assert!(verdicts(&found, "M5").is_empty());
+    let finding = found.findings.iter().find(|finding| finding.rule.id() == "M3").unwrap();
+    // Five times 300 us and 20 us to the first kernel of the graph, without the copy.
+    assert_eq!(finding.bound_ns, Some(5 * (300_000 + 20_000 - 1_000)));
+    assert_eq!(found.actions[0].remedy, "larger-graphs");
+    // Below 5% of the span it is none.
+    assert_ne!(verdicts(&diagnosis(passes_that_wait(50_000)), "M3"), ["between_graphs"]);
+}
+
 #[test]
 fn equal_collectives_that_differ_tell_how_long_they_wait() {
     let with = |collectives: bool| {

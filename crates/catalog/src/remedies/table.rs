@@ -652,6 +652,16 @@ pub const REMEDIES: &[Remedy] = &[
         gates: Gates { executions: &[Execution::Graph], ..OPEN },
     },
     Remedy {
+        id: "vllm-async-scheduling",
+        what: "async scheduling of vLLM",
+        // (vllm-project/vllm: the flag came with #19970, 0.10; the default changed with #27614, 0.14.)
+        action: "Let vLLM schedule the next pass while the GPU runs this one: --async-scheduling (vLLM 0.10 or later, where it \
+                 supports the configuration; the default since 0.14).",
+        why: "The GPU has nothing to do until the next launch.",
+        check: "In a new trace, the next graph starts sooner after the last one.",
+        gates: Gates { stacks: &[Stack::Vllm], executions: &[Execution::Graph], ..OPEN },
+    },
+    Remedy {
         id: "fewer-launches",
         what: "more work for each launch",
         action: "Give each launch more work: a larger batch, or fused ops.",

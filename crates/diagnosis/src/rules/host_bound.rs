@@ -3,20 +3,22 @@
 use report::units::{percent, time};
 use triage::WallPart;
 
-use crate::facts::Device;
 use crate::{Confidence, Facts, Finding, Level, Rule};
 
 /// From this share of the window on.
 const LEAST_SHARE: f64 = 0.1;
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
-    let limits = |device: &Device<'_>| {
-        device.is_told() && device.cold().is_none() && !device.is_launch_bound()
-    };
     facts
         .devices()
-        .filter(limits)
+        .filter(|device| device.is_told() && !device.is_launch_bound())
         .filter_map(|device| {
+            if let Some(between) = super::between_graphs::check(facts, &device) {
+                return Some(between);
+            }
+            if device.cold().is_some() {
+                return None;
+            }
             let gaps = &device.gaps.all;
             let (late, late_pct) = device.late();
             let share = late_pct / 100.0;

@@ -2,6 +2,7 @@
 
 mod allocator;
 mod bandwidth;
+mod between_graphs;
 mod busy;
 mod clocks;
 mod cold_start;

@@ -17,6 +17,8 @@ const LEAST_NS: i64 = 10_000;
 const LEAST_EMPTY: f64 = 0.25;
 /// Of the wall time: the part of it in which multiprocessors have no block, all together.
 const LEAST_SHARE: f64 = 0.02;
+/// Where the device is busy for less than this share, what its kernels leave free is not what limits it.
+const LEAST_BUSY: f64 = 0.3;
 /// Kernels that the sentence names.
 const NAMED: usize = 2;
 /// Letters of a name in the sentence.
@@ -41,6 +43,7 @@ struct Empty {
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     facts
         .devices()
+        .filter(|device| device.busy_share() >= LEAST_BUSY)
         .filter_map(|device| {
             let units = facts.properties(device.name)?.n_units?;
             let busy_ns = device.busy()?.1.busy_ns;
@@ -119,11 +122,19 @@ fn under_filled(
         percent(100.0 * idle),
         named.join(", ")
     );
-    let named = rows.iter().take(NAMED).map(|(id, _)| facts.trace.strings.get(*id));
-    let meaning = if named.into_iter().all(|name| is_product(facts, name)) {
-        "A part of the GPU has no work meanwhile: a larger batch or split-K gives it more blocks."
-    } else {
-        ""
+    let named = || rows.iter().take(NAMED).map(|(name, _)| *name);
+    let grids = |name: StringId| {
+        let own = of_device().filter(move |one| facts.trace.name(one.slice.row) == name);
+        own.filter_map(|one| blocks(facts, one))
+    };
+    let grows = |name: StringId| grids(name).min() < grids(name).max();
+    let meaning = match named().all(|name| is_product(facts, facts.trace.strings.get(name))) {
+        // (A batch within one tile of the rows adds no block: where the grid never changes, nothing shows that it would.)
+        true if named().any(grows) => {
+            "A part of the GPU has no work meanwhile: a larger batch or split-K gives it more blocks."
+        }
+        true => "A part of the GPU has no work meanwhile: split-K gives it more blocks.",
+        false => "",
     };
     Some(
         Finding::fact(Rule::Occupancy, "under_filled", text)

@@ -27,6 +27,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     facts
         .devices()
         .filter(|device| device.is_told() && device.cold().is_none())
+        // (There the same waits are told, with all that the device stands still after them.)
+        .filter(|device| super::between_graphs::check(facts, device).is_none())
         .filter_map(|device| {
             let idle = &device.figures.idle;
             let window = idle.window_ns.max(1) as f64;

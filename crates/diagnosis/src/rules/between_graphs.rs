@@ -1,0 +1,92 @@
+//! M3, for graphs: the CPU waits for the result of a pass before it prepares the next one, and the GPU stands still until its graph
+//! starts. The bar gives this time to waits, to launches and to work of the CPU, each below what is worth an action.
+
+use host::HostSlice;
+use host::class::Class;
+use host::links::GpuSlice;
+use report::units::{percent, plural, time};
+use timeline::intervals::{both, length, union};
+
+use crate::facts::Device;
+use crate::{Confidence, Facts, Finding, Level, Rule};
+
+/// Passes from which on it is a pattern.
+const LEAST_PASSES: usize = 3;
+/// From this share of the window on.
+const LEAST_SHARE: f64 = 0.05;
+/// A shorter wait found its work done.
+const LEAST_WAIT_NS: i64 = 20_000;
+
+/// The passes that begin after a wait, with the time in which the device stands still between the two.
+struct Between {
+    /// The name of the call that waits.
+    wait: String,
+    /// By pass: the idle time from the end of the wait to the first kernel of the next graph, in ns.
+    idle_ns: Vec<i64>,
+}
+
+/// What the finding says of a device; `None` where there is too little of it.
+pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
+    let mut between = between(facts, device)?;
+    let total_ns: i64 = between.idle_ns.iter().sum();
+    let share = total_ns as f64 / device.without_set_up_ns().max(1) as f64;
+    let (late_ns, _) = device.late();
+    // (Where most of the late launches lie elsewhere, they are told as such.)
+    if share < LEAST_SHARE || total_ns.saturating_mul(2) < late_ns {
+        return None;
+    }
+    let n = between.idle_ns.len();
+    let median_ns = timeline::median(&mut between.idle_ns)?;
+    let observation = format!(
+        "{} stands still for {} ({}) after {} of the CPU for a result, until the next graph starts: {} each (median).",
+        device.title(),
+        time(total_ns),
+        percent(100.0 * share),
+        plural(n as u64, "wait", "waits"),
+        time(median_ns),
+    );
+    let finding = Finding::fact(Rule::HostBound, "between_graphs", observation)
+        .level(Level::of_share(share))
+        .confidence(Confidence::High)
+        .on(device.name)
+        .bound(total_ns)
+        .means(
+            "The CPU prepares the next pass only when it has the result of the last one: meanwhile the GPU has nothing to do.",
+        )
+        .with("wall", "idle from waits to graphs", time(total_ns))
+        .with("runtime.sync.longest", "the call that waits", between.wait);
+    Some(finding)
+}
+
+fn between(facts: &Facts<'_>, device: &Device<'_>) -> Option<Between> {
+    // When each graph is launched, and when its first work starts.
+    let of_graph = |one: &GpuSlice| {
+        let launch = one.launch.filter(|call| facts.slices.class(call) == Class::GraphLaunch)?;
+        Some((launch, one.slice.start_ns))
+    };
+    let mut graphs: Vec<(HostSlice, i64)> = device.slices().filter_map(of_graph).collect();
+    trace::sort_by_key(&mut graphs, |(launch, start_ns)| (launch.start_ns, *start_ns));
+    graphs.dedup_by_key(|(launch, _)| launch.row);
+    let waits = facts.slices.calls.iter().filter(|call| {
+        facts.slices.class(call) == Class::Sync && call.dur_ns() >= LEAST_WAIT_NS
+    });
+    let mut waits: Vec<&HostSlice> = waits.collect();
+    trace::sort_by_key(&mut waits, |call| call.end_ns);
+    let windows = graphs.windows(2).filter_map(|pair| {
+        let [(before, _), (next, start_ns)] = pair else { return None };
+        let at = waits.partition_point(|wait| wait.end_ns <= next.start_ns);
+        let wait = at.checked_sub(1).and_then(|at| waits.get(at))?;
+        (wait.start_ns >= before.end_ns).then_some((*wait, (wait.end_ns, *start_ns)))
+    });
+    let windows: Vec<(&HostSlice, (i64, i64))> = windows.collect();
+    if windows.len() < LEAST_PASSES {
+        return None;
+    }
+    let gaps = device.gaps_told();
+    let idle_ns = windows.iter().map(|(_, window)| length(&both(&gaps, &union(vec![*window]))));
+    let (longest, _) = windows.iter().max_by_key(|(wait, _)| wait.dur_ns())?;
+    Some(Between {
+        wait: facts.slices.name(longest).to_owned(),
+        idle_ns: idle_ns.collect(),
+    })
+}
