@@ -208,20 +208,34 @@ fn window(facts: &Facts<'_>) -> (i64, Whole) {
     (ns.max(1), whole)
 }
 
+/// What helps where launches limit a run.
+const BY_LAUNCHES: &[&str] = &[
+    "larger-graphs",
+    "vllm-batch-graph",
+    "vllm-compiled-graph",
+    "sglang-batch-graph",
+    "cuda-graph",
+    "hip-graph",
+    "fewer-launches",
+];
+
+/// Whether most of the late launches of its device come in the gaps between launches, and not after work of the CPU.
+fn launches_late(facts: &Facts<'_>, finding: &Finding) -> bool {
+    let device = facts.devices().find(|device| Some(device.name) == finding.device.as_deref());
+    device.is_some_and(|device| {
+        let ns = |part| device.wall(part).map_or(0, |row| row.total_ns);
+        ns(WallPart::Launch) > ns(WallPart::HostCompute)
+    })
+}
+
 /// The remedies for a finding, the one that fits best first; empty where it is a fact, or where another finding has the cure.
 fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
     match (finding.rule, finding.verdict) {
-        (Rule::LaunchBound, _) => &[
-            "larger-graphs",
-            "vllm-batch-graph",
-            "vllm-compiled-graph",
-            "sglang-batch-graph",
-            "cuda-graph",
-            "hip-graph",
-            "fewer-launches",
-        ],
+        (Rule::LaunchBound, _) => BY_LAUNCHES,
         (Rule::HostBound, "between_graphs") if schedules_ahead(facts) => &["larger-graphs"],
         (Rule::HostBound, "between_graphs") => &["vllm-async-scheduling", "larger-graphs"],
+        // (What the CPU does before the launches is to launch, or little beside it.)
+        (Rule::HostBound, _) if launches_late(facts, finding) => BY_LAUNCHES,
         (Rule::HostBound, _) => &[
             "larger-graphs",
             "vllm-batch-graph",

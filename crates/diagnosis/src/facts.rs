@@ -2,8 +2,11 @@
 
 mod places;
 
+use std::collections::BTreeMap;
+
 use host::class::Class;
 use host::gaps::DeviceGaps;
+use host::idle::{IdlePlaces, idle_places};
 use host::links::{DeviceId, GpuSide, GpuSlice};
 use host::verdicts::{Busy, DeviceFigures, Window, loading};
 use host::{HostIndex, HostReport, HostSlice, Slices};
@@ -68,6 +71,8 @@ pub struct Facts<'a> {
     pub wall: Vec<WallRow>,
     /// When the warm iterations are, if only these count.
     warm: Option<Vec<Interval>>,
+    /// Where the launching threads are while a device waits, in the warm iterations, if only these count.
+    places: Option<BTreeMap<String, IdlePlaces>>,
     /// What collectives of several devices tell of each other.
     pub matched: Matched,
     /// Whether the file has devices of other ranks.
@@ -115,6 +120,7 @@ impl<'a> Facts<'a> {
             modules,
             wall,
             warm,
+            places: None,
             matched: Matched::default(),
             has_others: false,
         };
@@ -124,6 +130,7 @@ impl<'a> Facts<'a> {
         facts.matched = Matched::of(slices, gpu, details, facts.warm.as_deref());
         if let Some(warm) = &facts.warm {
             facts.wall = wall_within(&triage.wall_times, warm);
+            facts.places = Some(idle_places(slices, gpu, Some(warm)));
         }
         facts
     }

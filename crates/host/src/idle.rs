@@ -83,12 +83,16 @@ impl Parts {
     }
 }
 
-/// Where the launching threads were, by device.
+/// Where the launching threads were, by device: in all of the recording, or within some windows (disjoint, by start).
 #[must_use]
-pub fn idle_places(slices: &Slices<'_>, gpu: &GpuSide) -> BTreeMap<String, IdlePlaces> {
+pub fn idle_places(
+    slices: &Slices<'_>,
+    gpu: &GpuSide,
+    within: Option<&[Interval]>,
+) -> BTreeMap<String, IdlePlaces> {
     let mut lines = Lines::of(slices.trace);
     let of_device = |(id, name): (DeviceId, &String)| {
-        let parts = parts(slices, gpu, id);
+        let parts = parts(slices, gpu, id, within);
         let host_ns = parts.values().map(|parts| parts.within(i64::MIN, i64::MAX)).sum();
         let mut found = IdlePlaces { host_ns, ..IdlePlaces::default() };
         found.lines = by_line(slices, &mut lines, &parts);
@@ -103,7 +107,12 @@ pub fn idle_places(slices: &Slices<'_>, gpu: &GpuSide) -> BTreeMap<String, IdleP
 }
 
 /// The idle parts of a device before the launches that end them, by launching thread.
-fn parts(slices: &Slices<'_>, gpu: &GpuSide, device: DeviceId) -> BTreeMap<ThreadId, Parts> {
+fn parts(
+    slices: &Slices<'_>,
+    gpu: &GpuSide,
+    device: DeviceId,
+    within: Option<&[Interval]>,
+) -> BTreeMap<ThreadId, Parts> {
     let members: Vec<&GpuSlice> = gpu.on(device).collect();
     let last = members.iter().filter(|one| one.launch.is_some()).max_by_key(|one| one.slice.end_ns);
     let last = last.and_then(|one| one.launch);
@@ -125,7 +134,13 @@ fn parts(slices: &Slices<'_>, gpu: &GpuSide, device: DeviceId) -> BTreeMap<Threa
         add(&launch, start, end);
     }
     let mut found = BTreeMap::new();
-    found.extend(of_thread.into_iter().map(|(thread, parts)| (thread, Parts::of(parts))));
+    found.extend(of_thread.into_iter().map(|(thread, parts)| {
+        let parts = match within {
+            Some(windows) => both(&union(parts), windows),
+            None => parts,
+        };
+        (thread, Parts::of(parts))
+    }));
     found
 }
 
@@ -311,7 +326,7 @@ mod tests {
     fn places(fixture: Fixture) -> IdlePlaces {
         let trace = fixture.finish();
         let index = HostIndex::of(&trace);
-        idle_places(&index.slices, &index.gpu).remove("0").expect("a device")
+        idle_places(&index.slices, &index.gpu, None).remove("0").expect("a device")
     }
 
     fn rows(places: &[IdlePlace]) -> Vec<(&str, i64, &str)> {
@@ -335,6 +350,24 @@ mod tests {
         assert_eq!((found.outside_lines_ns, found.outside_ops_ns), (0, 85));
         let around = found.around.expect("main is open all the time");
         assert_eq!((&*around.name, around.total_ns), ("train.py:3 main", 105));
+    }
+
+    #[test]
+    fn within_windows_only_their_time_counts() {
+        let trace = waits().finish();
+        let index = HostIndex::of(&trace);
+        let found = idle_places(&index.slices, &index.gpu, Some(&[(0, 45), (100, 120)]));
+        let found = &found["0"];
+        assert_eq!(found.host_ns, 20 + 20);
+        assert_eq!(
+            rows(&found.lines),
+            [
+                ("model.py:9 forward", 20, ""),
+                // (Half of the time is in the frame itself.)
+                ("data.py:7 decode", 15, ""),
+                ("train.py:3 main", 5, ""),
+            ]
+        );
     }
 
     #[test]

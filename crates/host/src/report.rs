@@ -156,7 +156,7 @@ pub fn host(index: &HostIndex<'_>, details: &Details) -> HostReport {
         steps: steps::steps(slices, gpu),
         runtime: calls::calls(slices, gpu),
         gaps: gaps::gaps(slices, gpu),
-        idle_places: idle::idle_places(slices, gpu),
+        idle_places: idle::idle_places(slices, gpu, None),
         flops: flops::flops(slices, details, &of_each),
         rates: rates::rates(slices, gpu, details, &of_each),
         custom_ops: custom_ops::custom_ops(slices, details, &of_each),

@@ -12,15 +12,21 @@ const PLACE_SHARE: f64 = 0.1;
 const PLACES: usize = 3;
 
 impl Device<'_> {
+    /// Where the launching threads are while it waits, in the time that its bar is of.
+    fn places(&self) -> Option<&IdlePlaces> {
+        let facts = self.facts;
+        facts.places.as_ref().unwrap_or(&facts.host.idle_places).get(self.name)
+    }
+
     /// The innermost line of Python that is open for most of the time in which it waits for the launching threads.
     #[must_use]
     pub fn waits_at(&self) -> Option<&IdlePlace> {
-        self.facts.host.idle_places.get(self.name)?.around.as_ref()
+        self.places()?.around.as_ref()
     }
 
     /// The places on the launching threads at which it waits most, the most first: lines of Python, or without such ops.
     fn waits_at_each(&self) -> impl Iterator<Item = &IdlePlace> {
-        let waits = self.facts.host.idle_places.get(self.name);
+        let waits = self.places();
         let places = waits.map_or(&[][..], |waits| match waits.lines.is_empty() {
             true => &waits.ops,
             false => &waits.lines,
@@ -44,8 +50,8 @@ impl Device<'_> {
             };
             format!("{} ({}{inside})", place.name, time(place.total_ns))
         };
-        let waits: Option<&IdlePlaces> = self.facts.host.idle_places.get(self.name);
-        // (The places are those of the whole recording: where set-up, or cold iterations, are most of it, they are theirs.)
+        let waits = self.places();
+        // (Without warm iterations the places are those of the whole recording: where set-up is most of it, they are its.)
         let (late_ns, _) = self.late_with_start();
         let of_others = waits.is_some_and(|waits| waits.host_ns > late_ns.saturating_mul(2));
         let places = self.waits_at_each().take(if of_others { 0 } else { PLACES });

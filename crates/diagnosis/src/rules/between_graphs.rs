@@ -67,9 +67,10 @@ fn between(facts: &Facts<'_>, device: &Device<'_>) -> Option<Between> {
     let mut graphs: Vec<(HostSlice, i64)> = device.slices().filter_map(of_graph).collect();
     trace::sort_by_key(&mut graphs, |(launch, start_ns)| (launch.start_ns, *start_ns));
     graphs.dedup_by_key(|(launch, _)| launch.row);
-    let waits = facts.slices.calls.iter().filter(|call| {
-        facts.slices.class(call) == Class::Sync && call.dur_ns() >= LEAST_WAIT_NS
-    });
+    let waits =
+        facts.slices.calls.iter().filter(|call| {
+            facts.slices.class(call) == Class::Sync && call.dur_ns() >= LEAST_WAIT_NS
+        });
     let mut waits: Vec<&HostSlice> = waits.collect();
     trace::sort_by_key(&mut waits, |call| call.end_ns);
     let windows = graphs.windows(2).filter_map(|pair| {
@@ -85,8 +86,5 @@ fn between(facts: &Facts<'_>, device: &Device<'_>) -> Option<Between> {
     let gaps = device.gaps_told();
     let idle_ns = windows.iter().map(|(_, window)| length(&both(&gaps, &union(vec![*window]))));
     let (longest, _) = windows.iter().max_by_key(|(wait, _)| wait.dur_ns())?;
-    Some(Between {
-        wait: facts.slices.name(longest).to_owned(),
-        idle_ns: idle_ns.collect(),
-    })
+    Some(Between { wait: facts.slices.name(longest).to_owned(), idle_ns: idle_ns.collect() })
 }

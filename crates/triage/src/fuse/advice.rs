@@ -49,7 +49,7 @@ pub(super) fn advice(
     ground: &Ground<'_>,
     candidate: &Candidate,
 ) -> Option<Advice> {
-    if candidate.split.is_empty() {
+    if candidate.split.is_empty() || has_left_nothing(candidate) {
         return None;
     }
     let facts = facts(lanes, launches, attribution, ground, candidate);
@@ -74,6 +74,12 @@ pub(super) fn advice(
         rule.launches = None;
     }
     Some(Advice { remedies, path, saved_ns, rule, removed })
+}
+
+/// Whether the fused kernel runs as often as what is found beside it, by one name or function: that is other work of its neighbours, such
+/// as the rotary embedding after a norm of queries and keys.
+fn has_left_nothing(candidate: &Candidate) -> bool {
+    candidate.groups.len() == 1 && candidate.active.len() >= candidate.split.len()
 }
 
 /// Whether the launches that go away make a hundredth of what is saved: where the CPU is ahead they save nothing.

@@ -188,3 +188,16 @@ fn gradients_filled_by_zero_grad_are_not_short_kernels_in_a_row() {
     let found = advised(&trace, |_| Stage::Forward, |_| None, &of(Framework::Pytorch), &run);
     assert_eq!(paths(&found), [("K16", "optimizer.zero_grad(set_to_none=True)")]);
 }
+
+#[test]
+fn a_kernel_beside_each_fused_one_is_other_work() {
+    let ids = |names: &[&str]| {
+        let fuse = advice_for(names, Stage::Decode, |_| {}, Framework::Sglang);
+        paths(&fuse).iter().map(|(id, _)| (*id).to_owned()).collect::<Vec<_>>()
+    };
+    let (fused, rope) = ("fused_inplace_qknorm_kernel", "k_norm_kernel");
+    assert_eq!(ids(&[fused, rope, fused, rope]), [""; 0]);
+    // Without the fused kernel they are the norm itself.
+    assert_eq!(ids(&[rope, GEMM, rope]), ["F05"]);
+    assert_eq!(ids(&[fused, rope, GEMM, rope]), ["F05"]);
+}
