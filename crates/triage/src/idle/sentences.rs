@@ -288,20 +288,19 @@ impl Device<'_, '_> {
         let mut by_place = self.by_place(&listed);
         // (Of a gap that is all of the idle time the sentence has said everything but its place.)
         let all_of_it = |gaps: &[Gap]| gaps.iter().any(|gap| gap.ns() == self.explained.idle_ns);
-        by_place.retain(|(place, gaps)| !place.is_empty() || !(none || all_of_it(gaps)));
+        by_place.retain(|at| !at.place.is_empty() || !(none || all_of_it(&at.gaps)));
         if none {
             // Only the place with most of the time, if that is much.
-            let most = by_place.into_iter().max_by_key(|(_, gaps)| sum_ns(gaps));
+            let most = by_place.into_iter().max_by_key(|at| sum_ns(&at.gaps));
             let is_much =
                 |gaps: &[Gap]| percent(sum_ns(gaps), self.explained.idle_ns) >= LONGEST_PCT;
-            by_place = most.filter(|(_, gaps)| is_much(gaps)).into_iter().collect();
+            by_place = most.filter(|at| is_much(&at.gaps)).into_iter().collect();
         }
-        let told: Vec<String> =
-            by_place.iter().map(|(place, gaps)| self.gaps_at(place, gaps)).collect();
+        let told: Vec<String> = by_place.iter().map(|at| self.gaps_at(at)).collect();
         match told.as_slice() {
             [] => String::new(),
             [one] if none && listed.len() > 1 => {
-                if by_place.iter().any(|(_, gaps)| gaps.len() == listed.len()) {
+                if by_place.iter().any(|at| at.gaps.len() == listed.len()) {
                     format!(" The longest gaps are {one}.")
                 } else {
                     let ns = sum_ns(&listed);
@@ -331,19 +330,23 @@ impl Device<'_, '_> {
     }
 
     /// Gaps of one place together, in the order of their first gaps; each place in words.
-    fn by_place(&mut self, listed: &[Gap]) -> Vec<(String, Vec<Gap>)> {
+    fn by_place(&mut self, listed: &[Gap]) -> Vec<AtPlace> {
         let trace = self.trace;
         let pieces: Vec<(Interval, Option<TrackId>)> = listed
             .iter()
             .map(|gap| (explaining(gap), gap.launch.map(|row| trace.track(row))))
             .collect();
         let found = places(trace, &pieces, self.explained.window_ns);
-        let mut by_place: Vec<(String, Vec<Gap>)> = Vec::new();
-        for (gap, place) in listed.iter().zip(&found) {
-            let place = self.place_of(gap, place);
-            match by_place.iter_mut().find(|(known, _)| *known == place) {
-                Some((_, gaps)) => gaps.push(*gap),
-                None => by_place.push((place, vec![*gap])),
+        let mut by_place: Vec<AtPlace> = Vec::new();
+        for (gap, at) in listed.iter().zip(&found) {
+            let place = self.place_of(gap, at);
+            let there_ns = covered_ns(trace, gap, at);
+            match by_place.iter_mut().find(|known| known.place == place) {
+                Some(known) => {
+                    known.gaps.push(*gap);
+                    known.there_ns = known.there_ns.saturating_add(there_ns);
+                }
+                None => by_place.push(AtPlace { place, gaps: vec![*gap], there_ns }),
             }
         }
         by_place
@@ -368,17 +371,43 @@ impl Device<'_, '_> {
     }
 
     /// The gaps of one place, with their time.
-    fn gaps_at(&self, place: &str, gaps: &[Gap]) -> String {
+    fn gaps_at(&self, at: &AtPlace) -> String {
+        let AtPlace { place, gaps, there_ns } = at;
         let ns = sum_ns(gaps);
         let (time, share) = (units::time(ns), self.share_of_window(ns));
-        match gaps {
+        // (What the CPU does in the rest is something else, or not recorded.)
+        let there = match place.is_empty() || percent(*there_ns, ns) >= ALL_PCT {
+            true => String::new(),
+            false => format!(" for {} of that", units::time(*there_ns)),
+        };
+        match &gaps[..] {
             [gap] => {
                 let begun_ns = gap.times.0.saturating_sub(self.zero_ns);
-                format!("{time} ({share}) from {} on{place}", units::time(begun_ns))
+                format!("{time} ({share}) from {} on{place}{there}", units::time(begun_ns))
             }
-            several => format!("{} of together {time} ({share}){place}", several.len()),
+            several => format!("{} of together {time} ({share}){place}{there}", several.len()),
         }
     }
+}
+
+/// The gaps of one place.
+struct AtPlace {
+    /// Where the CPU is in them, in words, with a comma before it; empty where that is not known.
+    place: String,
+    gaps: Vec<Gap>,
+    /// For how long it is there, in ns: all of a gap that ends with work queued, which the words say.
+    there_ns: i64,
+}
+
+/// How long the CPU is at a place in a gap.
+fn covered_ns(trace: &Trace, gap: &Gap, place: &Place) -> i64 {
+    let (from, to) = explaining(gap);
+    if percent(queued_ns(gap), gap.ns()) >= LONGEST_PCT {
+        return gap.ns();
+    }
+    let within = |row: Row| trace.end_ns(row).min(to).saturating_sub(trace.ts_ns(row).max(from));
+    let rows = [place.call, place.range, place.frame].into_iter().flatten();
+    rows.map(within).max().unwrap_or_default()
 }
 
 fn sum_ns(gaps: &[Gap]) -> i64 {

@@ -275,7 +275,7 @@ fn the_first_sentence_names_the_largest_cause() {
         first,
         "The GPU is idle for 90.0 ms (90.0% of the profiler steps); for 80.0 ms of it the CPU is in the data loader. Load \
          data in worker processes: set num_workers of the DataLoader above 0 (it is 0 here). Gaps above 10% of the profiler steps: \
-         90.0 ms (90.0%) from 0 ns on, with the CPU in enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__."
+         90.0 ms (90.0%) from 0 ns on, with the CPU in enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__ for 80.0 ms of that."
     );
     let workers = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__";
     let first = said(during("user_annotation", workers)).remove(0);
@@ -471,8 +471,8 @@ fn every_pause_is_listed_with_the_innermost_range_around_it() {
         fixture.push(kernel("k").at(launched + 5 * US, MS).link(n));
     }
     let said = takeaways_of(fixture);
-    let pauses = "Gaps above 10% of the GPU span: 49.0 ms (37.4%) from 46.0 ms on, with the CPU in decode; 79.0 ms (60.3%) \
-                  from 96.0 ms on, with the CPU in evaluate.";
+    let pauses = "Gaps above 10% of the GPU span: 49.0 ms (37.4%) from 46.0 ms on, with the CPU in decode for 40.0 ms of that; \
+                  79.0 ms (60.3%) from 96.0 ms on, with the CPU in evaluate for 40.0 ms of that.";
     assert!(said[0].contains(pauses), "{said:?}");
 }
 
