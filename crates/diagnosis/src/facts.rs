@@ -11,6 +11,7 @@ use host::links::{DeviceId, GpuSide, GpuSlice};
 use host::verdicts::{Busy, DeviceFigures, Window, loading};
 use host::{HostIndex, HostReport, HostSlice, Slices};
 use report::units::time;
+use timeline::dependent::Dependent;
 use timeline::device::{Device as Properties, devices};
 use timeline::first::First;
 use timeline::intervals::{Interval, both, holds, length, union, without};
@@ -431,9 +432,16 @@ impl Device<'_> {
 
     /// When its kernels run that communicate, or those that do not.
     fn kernels(&self, communicate: bool) -> Vec<Interval> {
-        let those = self.facts.gpu.on(self.id);
-        let those = those.filter(|one| one.is_kernel && one.is_communication == communicate);
-        union(those.map(|one| one.slice.interval()).collect())
+        let mut kernels: Vec<&GpuSlice> = self.slices().filter(|one| one.is_kernel).collect();
+        trace::sort_by_key(&mut kernels, |one| one.slice.start_ns);
+        // (What waits for the communication before it hides none.)
+        let mut dependent = Dependent::default();
+        let own = kernels.into_iter().map(|one| {
+            let stream = self.facts.trace.stream(one.slice.row);
+            let own = dependent.own(stream, one.slice.interval(), one.is_communication);
+            (one.is_communication, own)
+        });
+        union(own.filter(|(is, _)| *is == communicate).map(|(_, own)| own).collect())
     }
 
     /// The time in which other kernels run and no communication: all that communication can hide behind.

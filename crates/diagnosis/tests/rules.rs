@@ -91,7 +91,9 @@ fn exposed_communication_counts_without_what_runs_beside_it() {
         launch(&mut fixture, "gemm", 1, 0, 4_000, 100_000);
         launch(&mut fixture, "ncclDevKernel_AllReduce_Sum_f32", 2, 3_000, 104_000, 100_000);
         if compute {
-            launch(&mut fixture, "gemm", 3, 6_000, 104_000, 100_000);
+            let call = slice("cuda_runtime", "cudaLaunchKernel").at(6_000, 2_000).on(1, 1);
+            fixture.push(call.link(3));
+            fixture.push(kernel("gemm").at(104_000, 100_000).on(0, 8).link(3));
         }
         diagnosis(fixture)
     };

@@ -11,6 +11,7 @@
 
 pub mod before_kineto;
 pub mod before_window;
+pub mod dependent;
 pub mod device;
 pub mod equal;
 pub mod first;

@@ -3,6 +3,7 @@
 
 use catalog::Category;
 
+use timeline::dependent::Dependent;
 use timeline::gpu::{Gpu, GpuSlice};
 use timeline::intervals::{Collector, Interval, length, without};
 
@@ -37,8 +38,10 @@ impl DeviceTime {
         let mut shown = Vec::new();
         let (mut all, mut communication, mut rest) =
             (Collector::default(), Collector::default(), Collector::default());
+        let mut dependent = Dependent::default();
         let mut add = |slice: &GpuSlice| {
             let (start, end) = (slice.start_ns, slice.end_ns());
+            let own = dependent.own_of(gpu, slice);
             let category = gpu.work(slice.work).category;
             time.total_ns = time.total_ns.saturating_add(slice.dur_ns);
             add_to(&mut time.by_category, category, slice.dur_ns);
@@ -47,7 +50,7 @@ impl DeviceTime {
             if communicates {
                 communication.add(start, end);
             } else if gpu.is_kernel(slice) {
-                rest.add(start, end);
+                rest.add(own.0, own.1);
             }
         };
         gpu.each_slice(|slice| {

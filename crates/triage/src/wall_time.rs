@@ -1,11 +1,13 @@
 //! Where the wall time goes: each moment of the window belongs to one part, and the parts add up to it.
 //!
-//! While the device works, a moment is compute if any kernel that is no communication runs, else communication, else copies.
+//! While the device works, a moment is compute if any kernel that is no communication runs, else communication, else copies. A kernel
+//! that waits for the communication before it counts from the end of that ([`timeline::dependent`]).
 //! While it stands still, a moment belongs to the first cause that covers it ([`Cause`]).
 
 use catalog::{Category, RawKind};
 use report::{Cell, Column, Row, Unit};
 use serde::Serialize;
+use timeline::dependent::Dependent;
 use timeline::gpu::{Gpu, GpuSlice, Work};
 use timeline::intervals::{Collector, Interval, both, length, touching, union, without};
 use timeline::percent;
@@ -287,13 +289,15 @@ pub(crate) fn wall_rows(times: &WallTimes, idle: &Idle) -> Vec<WallRow> {
 fn busy(gpu: &Gpu<'_>) -> [Vec<Interval>; 3] {
     let (mut compute, mut communication, mut all) =
         (Collector::default(), Collector::default(), Collector::default());
+    let mut dependent = Dependent::default();
     let mut add = |slice: &GpuSlice, work: &Work| {
         let (start, end) = (slice.start_ns, slice.end_ns());
         all.add(start, end);
+        let own = dependent.own_of(gpu, slice);
         if work.category == Category::Communication {
             communication.add(start, end);
         } else if work.kind == RawKind::Kernel {
-            compute.add(start, end);
+            compute.add(own.0, own.1);
         }
     };
     for at in 0..gpu.len() {
@@ -324,6 +328,15 @@ mod tests {
         let call = slice("cuda_runtime", "cudaLaunchKernel").at(called, 2_000).on(1, 1);
         fixture.push(call.link(link));
         fixture.push(kernel(name).at(at, dur).link(link));
+    }
+
+    #[test]
+    fn a_kernel_that_waits_for_an_all_reduce_by_dependent_launch_is_no_compute_yet() {
+        let mut fixture = Fixture::default();
+        launch(&mut fixture, "ncclDevKernel_AllReduce_Sum_f32", 1, 0, 10_000, 300_000);
+        launch(&mut fixture, "rms_norm_kernel", 2, 5_000, 12_000, 301_000);
+        let expected = [(WallPart::Compute, 3_000), (WallPart::Communication, 300_000)];
+        assert_eq!(parts(fixture), expected);
     }
 
     #[test]

@@ -15,6 +15,7 @@ use super::{Stage, Stages};
 use crate::idle::busy;
 use crate::words;
 use analysis::columns;
+use timeline::dependent::Dependent;
 use timeline::gpu::{Extent, Gpu};
 use timeline::intervals::{Interval, both, length, union, without};
 use timeline::launches::Launches;
@@ -84,12 +85,13 @@ impl Stages {
         // (No kernel but communication runs, on any stream: as the bar of the wall time has it.)
         let mut communication: [Vec<Interval>; Stage::EVERY.len()] = Default::default();
         let mut others: Vec<Interval> = Vec::new();
+        let mut dependent = Dependent::default();
         let mut at = 0;
         gpu.each_slice(|slice| {
             let (extent, n_kernels) = &mut sums[self.stage(at) as usize];
             extent.add(&slice);
             *n_kernels += u64::from(gpu.is_kernel(&slice));
-            let times = (slice.start_ns, slice.start_ns.saturating_add(slice.dur_ns));
+            let times = dependent.own_of(gpu, &slice);
             if gpu.works[slice.work].category == Category::Communication {
                 communication[self.stage(at) as usize].push(times);
             } else if gpu.is_kernel(&slice) {
