@@ -16,7 +16,7 @@ use crate::model::{Action, Event, Snapshot};
 use crate::site::{Phase, Sites};
 use crate::stacks::StackId;
 use falls::Lives;
-pub(crate) use falls::{AtPeak, Falls};
+pub(crate) use falls::{AtPeak, Falls, function_of};
 pub(crate) use rules::Marks;
 use rules::{MAYBE_ACTIVATIONS, RULES, Rule};
 
@@ -37,6 +37,11 @@ pub(crate) enum Class {
 }
 
 impl Class {
+    /// Whether a program keeps it for the whole run.
+    fn is_kept(self) -> bool {
+        matches!(self, Self::Parameter | Self::OptimizerState)
+    }
+
     pub(crate) fn label(self) -> &'static str {
         match self {
             Self::Parameter => "parameters",
@@ -355,6 +360,12 @@ impl Classes {
         let (class, bytes) = sums.into_iter().max_by_key(|(_, bytes)| *bytes)?;
         let site = self.peak_sites.iter().find(|site| site.0 == class)?;
         Some((class, bytes, &site.1, site.2))
+    }
+
+    /// Bytes of a class at the peak.
+    pub(crate) fn bytes_of(&self, class: Class) -> i64 {
+        let rows = self.rows.iter().filter(|row| row.class == class);
+        rows.fold(0, |sum, row| sum.saturating_add(row.peak_bytes))
     }
 
     /// Whether unknown bytes at the peak may be of a class.

@@ -3,11 +3,16 @@
 use report::units::count;
 
 use crate::amounts::{percent, size};
+use crate::classes::function_of;
+use crate::findings::at;
 use crate::report::{OomRow, SnapshotReport, Timeline};
 use crate::site::{NO_STACK, SiteRow, of_it_in};
 
 /// A call site is named from this share of the bytes on, in percent.
 const LEAST_SHARE: f64 = 20.0;
+
+/// Lines of a function that are summed.
+const MOST_LINES: usize = 10;
 
 /// A second call site is named from this share of the first one's bytes on, in percent.
 const LEAST_EQUAL: f64 = 99.0;
@@ -52,18 +57,19 @@ impl Timeline {
 
 fn ran_out(device: &str, timeline: &Timeline, oom: &OomRow) -> String {
     let mut text = format!(
-        "Device {device} ran out of memory: an allocation of {} failed at {}, with {} of the {} reserved in use",
+        "Device {device} ran out of memory: an allocation of {} failed{}, with {} of the {} reserved in use",
         size(oom.size),
-        oom.site,
+        at(oom),
         size(oom.live_requested),
         size(oom.reserved)
     );
     if timeline.is_usable() {
         let replay = &timeline.replay;
         let top = holder(&replay.peak_sites, replay.peak_requested);
-        if !top.is_empty() {
-            text = format!("{text}. The peak was {}{top}", size(replay.peak_requested));
+        if replay.peak_requested > oom.live_requested && !top.is_empty() {
+            text.push_str(&format!(". The peak was {}", size(replay.peak_requested)));
         }
+        text.push_str(&top);
     }
     text.push('.');
     text
@@ -71,17 +77,47 @@ fn ran_out(device: &str, timeline: &Timeline, oom: &OomRow) -> String {
 
 fn peak(device: &str, timeline: &Timeline, report: &SnapshotReport) -> String {
     let replay = &timeline.replay;
+    let n = timeline.levels.requested.len().saturating_sub(1);
     let at = match replay.peak_index {
         0 => "before the first event".to_owned(),
         index => format!("at event {}", count(index as u64)),
     };
+    let is_ranged = report.reading.left_out_of(device).is_some();
+    let scope = match (is_ranged, replay.peak_index == n) {
+        (true, _) => " in the chosen range",
+        // (An allocation is the last event.)
+        (_, true) => " (memory still grew when the recording ended: the run may peak higher)",
+        _ => "",
+    };
+    let before = replay.peak_untraced_bytes;
     format!(
-        "Memory in use peaks at {} on device {device}, {at} of {}{}{}.",
+        "Memory in use peaks at {} on device {device}, {at} of {}{scope}{}.{}",
         size(replay.peak_requested),
-        count(timeline.levels.requested.len().saturating_sub(1) as u64),
-        if report.reading.left_out_of(device).is_some() { " in the chosen range" } else { "" },
-        holder(&replay.peak_sites, replay.peak_requested)
+        count(n as u64),
+        holder(&replay.peak_sites, replay.peak_requested),
+        match before.saturating_mul(2) > replay.peak_requested && !is_ranged {
+            true =>
+                " Most of it was allocated before the first event: start recording before the model is loaded to see who holds it.",
+            false => "",
+        }
     )
+}
+
+/// The lines of a function whose sum says more than the first of them: its name, their number and bytes.
+fn function(sites: &[SiteRow]) -> Option<(String, usize, i64)> {
+    let first = sites.first()?;
+    let name = function_of(&first.site)?;
+    let own = sites.iter().filter(|row| function_of(&row.site).as_ref() == Some(&name));
+    let bytes = own.clone().fold(0_i64, |sum, row| sum.saturating_add(row.bytes));
+    let n = own.count();
+    (n <= MOST_LINES && bytes.saturating_mul(2) >= first.bytes.saturating_mul(3))
+        .then_some((name, n, bytes))
+}
+
+/// A share in percent, in words.
+fn share(part: i64, whole: i64) -> String {
+    let share = format!("{:.0}%", percent(part, whole));
+    if share == "100%" && part < whole { "over 99%".to_owned() } else { share }
 }
 
 /// The call site that holds most, where that says something.
@@ -89,40 +125,54 @@ fn holder(sites: &[SiteRow], whole: i64) -> String {
     let first = sites.first().filter(|top| top.bytes > 0);
     if let Some(first) = first.filter(|first| first.site == NO_STACK && first.bytes < whole) {
         // What is known of the rest, which is what the recording is about.
-        let share = percent(first.bytes, whole);
-        let next =
-            sites.get(1).filter(|next| percent(next.bytes, whole - first.bytes) >= LEAST_SHARE);
+        let next = sites.get(1);
+        let next = next.filter(|next| percent(next.bytes, whole - first.bytes) >= LEAST_SHARE);
         let next = next.map_or_else(String::new, |next| {
-            format!(
-                "; {} of the rest from {}{}",
-                size(next.bytes),
-                next.site,
-                of_it_in(next.inside.as_ref())
-            )
+            format!("; {} of the rest from {}{}", size(next.bytes), next.site, detail(next))
         });
         return format!(
-            ", {} ({share:.0}%) of it without a recorded stack{next}",
-            size(first.bytes)
+            ", {} ({}) of it without a recorded stack{next}",
+            size(first.bytes),
+            share(first.bytes, whole)
         );
     }
-    match first.filter(|top| top.site != NO_STACK) {
-        Some(top) if top.bytes == whole => {
-            format!(", all of it from {}{}", top.site, of_it_in(top.inside.as_ref()))
-        }
-        Some(top) if percent(top.bytes, whole) >= LEAST_SHARE => {
-            let next = sites.get(1).filter(|next| next.site != NO_STACK);
-            let equal = next.filter(|next| percent(next.bytes, top.bytes) >= LEAST_EQUAL);
-            format!(
-                ", {} ({:.0}%) of it from {}{}{}",
-                size(top.bytes),
-                percent(top.bytes, whole),
-                top.site,
-                of_it_in(top.inside.as_ref()),
-                equal.map_or_else(String::new, |next| {
-                    format!(", and {} from {}", size(next.bytes), next.site)
-                })
-            )
-        }
-        _ => String::new(),
+    let Some(top) = first.filter(|top| top.site != NO_STACK) else { return String::new() };
+    if top.bytes == whole {
+        return format!(", all of it from {}{}", top.site, detail(top));
     }
+    if let Some((name, n, bytes)) = function(sites).filter(|of| percent(of.2, whole) >= LEAST_SHARE)
+    {
+        return format!(
+            ", {} ({}) of it from {name} ({n} of its lines together)",
+            size(bytes),
+            share(bytes, whole)
+        );
+    }
+    if percent(top.bytes, whole) < LEAST_SHARE {
+        return String::new();
+    }
+    let next = sites.get(1).filter(|next| next.site != NO_STACK);
+    let equal = next.filter(|next| percent(next.bytes, top.bytes) >= LEAST_EQUAL);
+    format!(
+        ", {} ({}) of it from {}{}{}",
+        size(top.bytes),
+        share(top.bytes, whole),
+        top.site,
+        detail(top),
+        equal.map_or_else(String::new, |next| {
+            format!(", and {} from {}", size(next.bytes), next.site)
+        })
+    )
+}
+
+/// What is below and above a call site.
+fn detail(of: &SiteRow) -> String {
+    let mut text = of_it_in(of.inside.as_ref());
+    let callers =
+        of.callers.iter().map(|(caller, bytes)| format!("{} from {caller}", size(*bytes)));
+    let callers: Vec<String> = callers.collect();
+    if !callers.is_empty() {
+        text.push_str(&format!(", which is called for {}", callers.join(", ")));
+    }
+    text
 }

@@ -90,6 +90,7 @@ fn what_has_no_stack_is_told_with_the_first_site_of_the_rest() {
     assert_eq!(
         first(&later),
         "Memory in use peaks at 40.0 MiB on device 0, at event 1 of 3, 30.0 MiB (75%) of it without a recorded stack; 10.0 MiB of the \
-         rest from /app/net.py:9:forward."
+         rest from /app/net.py:9:forward. Most of it was allocated before the first event: start recording before the model is loaded to \
+         see who holds it."
     );
 }
