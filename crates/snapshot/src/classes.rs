@@ -18,7 +18,7 @@ use crate::stacks::StackId;
 use falls::Lives;
 pub(crate) use falls::{AtPeak, Falls, function_of};
 pub(crate) use rules::Marks;
-use rules::{MAYBE_ACTIVATIONS, RULES, Rule};
+use rules::{MAYBE_ACTIVATIONS, OF_ONE_STEP, OLD_STATE, RULES, Rule};
 
 /// What an allocation is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -118,6 +118,17 @@ pub(crate) struct Classes {
     pub(crate) attention: Vec<(String, i64)>,
     /// The peak without some of them.
     pub(crate) falls: Falls,
+}
+
+/// Bytes of an optimizer that makes its state anew.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Replaced {
+    /// State that it allocated.
+    pub(crate) made: i64,
+    /// State that it freed for it.
+    pub(crate) replaced: i64,
+    /// Allocated and freed within one step.
+    pub(crate) temporary: i64,
 }
 
 /// Sums the bytes by rule. The events must agree with the segments. `levels` are those of requested bytes, `peak` is the first place
@@ -366,6 +377,27 @@ impl Classes {
     pub(crate) fn bytes_of(&self, class: Class) -> i64 {
         let rows = self.rows.iter().filter(|row| row.class == class);
         rows.fold(0, |sum, row| sum.saturating_add(row.peak_bytes))
+    }
+
+    /// What the optimizer makes anew. State that stays is made once: what is made or freed beyond what the peak has was replaced.
+    pub(crate) fn replaced_state(&self) -> Replaced {
+        let (mut sums, mut held) = (Replaced::default(), 0_i64);
+        for row in &self.rows {
+            if row.class == Class::OptimizerState {
+                sums.made = sums.made.saturating_add(row.allocated_bytes);
+                held = held.saturating_add(row.peak_bytes);
+                let before = if row.rule == OLD_STATE { row.peak_bytes } else { 0 };
+                sums.replaced = sums.replaced.saturating_add(before);
+            } else if row.rule == OF_ONE_STEP {
+                sums.temporary = row.allocated_bytes;
+            }
+        }
+        sums.replaced = sums.replaced.saturating_add(sums.made).saturating_sub(held);
+        // (State of which a part is replaced, as by a scheduler, is another matter.)
+        if sums.replaced.saturating_mul(10) < held.saturating_mul(9) {
+            sums.replaced = 0;
+        }
+        sums
     }
 
     /// Whether unknown bytes at the peak may be of a class.

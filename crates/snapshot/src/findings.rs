@@ -23,6 +23,9 @@ const LEAST_CLASS: f64 = 30.0;
 /// Attention that stores its scores is worth a finding from this share of the peak on, in percent.
 const LEAST_ATTENTION: f64 = 10.0;
 
+/// State that is replaced is worth a finding from this share of the peak on, in percent.
+const LEAST_REPLACED: f64 = 5.0;
+
 /// What is known of a class of memory.
 struct Lever {
     class: Class,
@@ -45,13 +48,13 @@ const LEVERS: &[Lever] = &[
     },
     Lever {
         class: Class::Gradient,
-        why: "Gradients stay in use from backward until zero_grad, or until the optimizer's step if it frees them.",
+        why: "",
         action: "Shard gradients across GPUs, or free them before the next forward pass: zero_grad(set_to_none=True).",
         stays: "Of sharded gradients, the part of this GPU comes on top.",
     },
     Lever {
         class: Class::OptimizerState,
-        why: "The optimizer keeps it from step to step; Adam two values per parameter.",
+        why: "",
         action: "Use an optimizer with 8-bit state, shard the state across GPUs, or offload it.",
         stays: "8-bit state keeps a quarter of 32-bit state, and sharded state the part of this GPU: these come on top.",
     },
@@ -97,6 +100,7 @@ pub(crate) fn findings(snapshot: &Snapshot, report: &SnapshotReport) -> Vec<Find
                 if !has_failed {
                     peak(device, timeline, &mut findings);
                 }
+                replaced(device, timeline, &mut findings);
                 anomaly(device, timeline, &mut findings);
             }
         }
@@ -166,7 +170,6 @@ fn inconsistent(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
                      timeline and the peak are not reliable; the totals of the segments do not depend on the events."
             .to_owned(),
         action: "Record the snapshot again in one process with torch.cuda.memory._record_memory_history().".to_owned(),
-        validation: "This report of the new file has a peak.".to_owned(),
         evidence: vec![format!("devices.{device}.replay")],
         ..finding("inconsistent-trace", Confidence::High, observation)
     });
@@ -214,7 +217,11 @@ fn attention(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
             timeline,
             "these blocks",
             (peak, rest),
-            "Temporaries of their backward pass, which are not counted, go too; the outputs of attention, which are counted, stay.",
+            match timeline.classes.bytes_of(Class::Activation) {
+                0 => "The outputs of attention, which are counted, stay.",
+                _ => "Temporaries of their backward pass, which are not counted, go too; the outputs of attention, which are counted, \
+                      stay.",
+            },
         ),
         evidence: vec![format!("devices.{device}.replay.peak_by_site")],
         ..finding("unfused-attention", Confidence::Medium, observation)
@@ -286,18 +293,41 @@ fn peak(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
     });
 }
 
+/// State that the optimizer makes anew in each step.
+fn replaced(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
+    let sums = timeline.classes.replaced_state();
+    if percent(sums.replaced, timeline.replay.peak_requested) < LEAST_REPLACED {
+        return;
+    }
+    let observation = format!(
+        "Device {device}: the optimizer allocates {} of state and frees {} of state that it allocated before; its temporaries add up to {}.",
+        size(sums.made),
+        size(sums.replaced),
+        size(sums.temporary)
+    );
+    to.push(Finding {
+        hypothesis: "It makes new tensors instead of writing to those it has.".to_owned(),
+        action: "Update the state in place (mul_, add_, addcmul_, addcdiv_), or use an optimizer of torch.optim.".to_owned(),
+        validation: "Behind the first step, the optimizer allocates no state.".to_owned(),
+        evidence: vec![format!("classes.{device}")],
+        ..finding("optimizer-state-replaced", Confidence::Medium, observation)
+    });
+}
+
 /// Checks for NaN by the engine of autograd.
 fn anomaly(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
     let Some(checks) = timeline.alloc_sites.iter().find(|row| row.site == ANOMALY) else { return };
     let all = timeline.churn.alloc_count;
     let at_peak = timeline.replay.peak_sites.iter().find(|row| row.site == ANOMALY);
     let observation = format!(
-        "Device {device}: {} of {} allocations ({}) are checks for NaN that the engine of autograd makes behind each op of backward, \
-         {} of them at the peak: anomaly detection is on.",
+        "Device {device}: {} of {} allocations ({}) are checks for NaN that the engine of autograd makes behind each op of backward: \
+         anomaly detection is on.{}",
         count(checks.count),
         count(all),
         size(checks.bytes),
-        size(at_peak.map_or(0, |row| row.bytes)),
+        at_peak.map_or_else(String::new, |row| {
+            format!(" They hold {} at the peak.", size(row.bytes))
+        }),
     );
     to.push(Finding {
         hypothesis: "Each check launches kernels and waits for their result on the GPU, and forward writes down a Python stack for each \

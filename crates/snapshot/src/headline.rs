@@ -11,14 +11,20 @@ use crate::site::{NO_STACK, SiteRow, of_it_in};
 /// A call site is named from this share of the bytes on, in percent.
 const LEAST_SHARE: f64 = 20.0;
 
+/// A node of autograd, which has no line of the program, is named from this share of the bytes on, in percent.
+const LEAST_NODE: f64 = 30.0;
+
+/// Bytes without a stack are worth another recording from this share on, in percent.
+const MOST_NAMELESS: f64 = 60.0;
+
 /// Lines of a function that are summed.
 const MOST_LINES: usize = 10;
 
 /// A second call site is named from this share of the first one's bytes on, in percent.
 const LEAST_EQUAL: f64 = 99.0;
 
-/// The sentence; `None` where nothing is recorded, or where only a part of the file was read.
-pub(crate) fn headline(report: &SnapshotReport) -> Option<String> {
+/// The device and the sentence; `None` where nothing more than its state is recorded, or where only a part of the file was read.
+pub(crate) fn headline(report: &SnapshotReport) -> Option<(&str, String)> {
     if report.reading.is_partial() {
         return None;
     }
@@ -27,25 +33,26 @@ pub(crate) fn headline(report: &SnapshotReport) -> Option<String> {
     // The last failure of a device is the one that ended the run; the largest says most.
     let failed = timelines().filter_map(|(device, it)| Some((device, it, it.ooms.last()?)));
     if let Some((device, timeline, oom)) = failed.max_by_key(|(_, _, oom)| oom.size) {
-        return Some(ran_out(device, timeline, oom));
+        return Some((device, ran_out(device, timeline, oom)));
     }
     let usable = timelines().filter(|(_, it)| it.is_usable());
     if let Some((device, timeline)) = usable.max_by_key(|(_, it)| it.replay.peak_requested) {
-        return Some(peak(device, timeline, report));
+        return Some((device, peak(device, timeline, report)));
     }
     let mut contradicted = timelines().filter(|(_, it)| it.replay.timeline_usable);
     if let Some((device, _)) = contradicted.next() {
-        return Some(format!(
+        let text = format!(
             "The events of device {device} contradict its segments: its levels and its peak are not reliable."
-        ));
+        );
+        return Some((device, text));
     }
     let (device, figures) = report.devices.iter().max_by_key(|(_, it)| it.totals.allocated)?;
     let whole = figures.totals.allocated;
-    Some(format!(
-        "Device {device} has {} in use at the time of the snapshot{}.",
-        size(whole),
-        holder(&figures.live_sites, whole)
-    ))
+    // (Without a holder the state of the device says as much.)
+    let top = Some(holder(&figures.live_sites, whole)).filter(|top| !top.is_empty())?;
+    let text =
+        format!("Device {device} has {} in use at the time of the snapshot{top}.", size(whole));
+    Some((device, text))
 }
 
 impl Timeline {
@@ -89,15 +96,16 @@ fn peak(device: &str, timeline: &Timeline, report: &SnapshotReport) -> String {
         (_, true) => " (memory still grew when the recording ended: the run may peak higher)",
         _ => "",
     };
-    let before = replay.peak_untraced_bytes;
+    let nameless = replay.peak_sites.first().filter(|top| top.site == NO_STACK);
+    let nameless = nameless.map_or(0, |top| top.bytes.min(replay.peak_untraced_bytes));
     format!(
         "Memory in use peaks at {} on device {device}, {at} of {}{scope}{}.{}",
         size(replay.peak_requested),
         count(n as u64),
         holder(&replay.peak_sites, replay.peak_requested),
-        match before.saturating_mul(2) > replay.peak_requested && !is_ranged {
+        match percent(nameless, replay.peak_requested) >= MOST_NAMELESS && !is_ranged {
             true =>
-                " Most of it was allocated before the first event: start recording before the model is loaded to see who holds it.",
+                " Start recording before the model is loaded to see who holds what has no stack.",
             false => "",
         }
     )
@@ -115,7 +123,7 @@ fn function(sites: &[SiteRow]) -> Option<(String, usize, i64)> {
 }
 
 /// A share in percent, in words.
-fn share(part: i64, whole: i64) -> String {
+pub(crate) fn share(part: i64, whole: i64) -> String {
     let share = format!("{:.0}%", percent(part, whole));
     if share == "100%" && part < whole { "over 99%".to_owned() } else { share }
 }
@@ -148,7 +156,8 @@ fn holder(sites: &[SiteRow], whole: i64) -> String {
             share(bytes, whole)
         );
     }
-    if percent(top.bytes, whole) < LEAST_SHARE {
+    let least = if top.site.starts_with("<autograd>") { LEAST_NODE } else { LEAST_SHARE };
+    if percent(top.bytes, whole) < least {
         return String::new();
     }
     let next = sites.get(1).filter(|next| next.site != NO_STACK);
@@ -168,11 +177,11 @@ fn holder(sites: &[SiteRow], whole: i64) -> String {
 /// What is below and above a call site.
 fn detail(of: &SiteRow) -> String {
     let mut text = of_it_in(of.inside.as_ref());
-    let callers =
-        of.callers.iter().map(|(caller, bytes)| format!("{} from {caller}", size(*bytes)));
-    let callers: Vec<String> = callers.collect();
+    let callers = of.callers.iter();
+    let callers: Vec<String> =
+        callers.map(|(caller, bytes)| format!("{caller} ({})", size(*bytes))).collect();
     if !callers.is_empty() {
-        text.push_str(&format!(", which is called for {}", callers.join(", ")));
+        text.push_str(&format!(", called by {}", callers.join(", ")));
     }
     text
 }

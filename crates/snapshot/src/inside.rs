@@ -7,7 +7,7 @@ use crate::stacks::{Frame, StackId, Stacks};
 /// A call site with less of all bytes, in percent, is no wrapper of all of them.
 const LEAST_OF_WRAPPER: i64 = 80;
 /// Callers split a call site where none has more of its bytes, in percent.
-const MOST_OF_CALLER: i64 = 95;
+const MOST_OF_CALLER: i64 = 80;
 /// Callers that are named.
 const MOST_CALLERS: usize = 3;
 
@@ -67,6 +67,10 @@ pub(crate) fn callers(stacks: &Stacks, blocks: &[(StackId, i64)], all: i64) -> V
             && let Some(at) = (0..parts.len()).rev().max_by_key(|at| parts.get(*at).map(|it| it.1))
         {
             let (frame, bytes) = parts.remove(at);
+            // (A few bytes are no part that anybody looks for.)
+            if bytes.saturating_mul(100) < whole {
+                break;
+            }
             let (file, name) = (stacks.text(frame.filename), stacks.text(frame.name));
             found.push((format!("{file}:{}:{name}", frame.line), bytes));
         }

@@ -3,12 +3,14 @@
 use report::units::{count, plural};
 
 use crate::amounts::{percent, size};
-use crate::headline::headline;
+use crate::headline::{headline, share};
 use crate::model::{LeftOut, Reading};
 use crate::report::{DeviceReport, SnapshotReport, Timeline};
 use crate::site::NO_STACK;
 use crate::steps::flat;
 
+/// Free memory is told from this share of reserved memory on, in percent.
+const LEAST_PART: f64 = 0.5;
 /// Blocks that are listed by size, where no stacks are recorded.
 const MOST_BLOCKS: usize = 10;
 /// Sizes of them.
@@ -23,7 +25,7 @@ pub(crate) fn intro(report: &SnapshotReport) -> Vec<String> {
         // Before any figure, because every figure is too small.
         lines.append(&mut gaps);
     }
-    lines.extend(headline(report));
+    lines.extend(headline(report).map(|(_, text)| text));
     lines.extend(reading.left_out.iter().map(|(device, left_out)| {
         let kept = report.n_events(&device.to_string());
         ranged(*device, *left_out, kept as u64)
@@ -122,24 +124,22 @@ fn state(device: &str, figures: &DeviceReport, report: &SnapshotReport) -> Optio
     if timeline.is_some_and(Timeline::is_unwound) {
         return None;
     }
-    let mut parts = format!(
-        "{} free and returnable, {} free and not returnable",
-        size(figures.free.releasable),
-        size(figures.free.hard)
-    );
+    let mut parts = String::new();
     for (bytes, what) in [
+        (figures.free.releasable, "free and returnable"),
+        (figures.free.hard, "free and not returnable"),
         (figures.free.private, "free in private pools (as of CUDA graphs, which keep them)"),
         (totals.pending_free, "freed by the program and still in use by a stream"),
     ] {
-        if bytes > 0 {
+        if percent(bytes, totals.reserved) >= LEAST_PART {
             parts.push_str(&format!(", {} {what}", size(bytes)));
         }
     }
     Some(format!(
-        "Device {device} at the time of the snapshot: {} reserved, {} allocated ({:.0}% of reserved), {parts}.",
+        "Device {device} at the time of the snapshot: {} reserved, {} allocated ({} of reserved){parts}.",
         size(totals.reserved),
         size(totals.allocated),
-        percent(totals.allocated, totals.reserved),
+        share(totals.allocated, totals.reserved),
     ))
 }
 

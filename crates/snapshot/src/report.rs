@@ -8,7 +8,7 @@ use report::Drawing;
 
 use crate::chart::Chart;
 use crate::classes::{ClassRow, Classes};
-use crate::inside::callers;
+use crate::inside::{callers, inside};
 use crate::leaks::{LeakRow, leaks};
 use crate::model::{Action, Event, Reading, Segment, Snapshot};
 use crate::releases::Releases;
@@ -228,6 +228,7 @@ fn device_report(snapshot: &Snapshot, device: i64, sites: &Sites) -> DeviceRepor
     if let Some(first) = live_sites.first_mut() {
         blocks.retain(|(stack, _)| sites.name(sites.site(*stack)) == first.site);
         let all = largest_blocks.iter().fold(0_i64, |sum, size| sum.saturating_add(*size));
+        first.inside = inside(&snapshot.stacks, &blocks);
         first.callers = callers(&snapshot.stacks, &blocks, all);
     }
     largest_blocks.sort_unstable();

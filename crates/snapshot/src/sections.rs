@@ -4,13 +4,17 @@ use report::units::count;
 use report::{Cell, Column, Row, Section, Table, Unit};
 use serde::Serialize;
 
-use crate::amounts::{amount, size};
+use crate::amounts::{amount, percent, size};
+use crate::headline::headline;
 use crate::intro::intro;
 use crate::report::{DeviceReport, SnapshotReport, Timeline};
-use crate::site::{MOST_SITES, SiteRow};
+use crate::site::{BENCHMARK, MOST_SITES, SiteRow};
 use crate::state::AllocatorState;
 use crate::steps::flat;
 use crate::totals::Totals;
+
+/// Autotuning is told from this share of all allocated bytes on, in percent.
+const LEAST_TUNED: f64 = 10.0;
 
 macro_rules! columns {
     ($($key:ident $title:literal $unit:ident $help:literal $cell:expr;)*) => {
@@ -112,6 +116,7 @@ impl SnapshotReport {
         summary.intro = intro(self);
         summary.findings.clone_from(findings);
         let mut sections = vec![summary];
+        let first = headline(self).map(|(device, _)| device);
         for (device, figures) in devices {
             let is_bystander = self.is_bystander(figures);
             let from = sections.len();
@@ -121,7 +126,8 @@ impl SnapshotReport {
             {
                 let is_ranged = reading.left_out_of(device).is_some();
                 let is_partial = reading.is_partial();
-                let scope = Scope { is_partial, is_complete: *is_complete, is_ranged };
+                let is_first = first == Some(device);
+                let scope = Scope { is_partial, is_complete: *is_complete, is_ranged, is_first };
                 sections.push(timeline_section(device, figures, timeline, scope));
                 sections.extend(what_if.get(device).and_then(|it| it.section(device)));
             }
@@ -207,13 +213,15 @@ struct Scope {
     is_complete: bool,
     /// Only a range of the events was kept.
     is_ranged: bool,
+    /// The first sentence has the peak of the device.
+    is_first: bool,
 }
 
 fn timeline_section(
     device: &str,
     figures: &DeviceReport,
     timeline: &Timeline,
-    Scope { is_partial, is_complete, is_ranged }: Scope,
+    Scope { is_partial, is_complete, is_ranged, is_first }: Scope,
 ) -> Section {
     let mut section = Section::new("timeline", "");
     section.id = format!("timeline-{device}").into();
@@ -236,18 +244,28 @@ fn timeline_section(
         // (A finding has the reasons.)
         return section;
     }
-    let window = if is_ranged { " of the chosen range" } else { "" };
-    section.intro.push(format!(
-        "Reserved memory peaks at {}; memory in use{window} peaks at {} before event {} of {}{}.",
-        size(replay.peak_reserved),
-        size(replay.peak_requested),
-        count(replay.peak_index as u64),
-        count(figures.events as u64),
-        match replay.peak_untraced_bytes {
-            0 => String::new(),
-            bytes => format!(", {} of it allocated before the first event", size(bytes)),
-        }
-    ));
+    if !is_first {
+        section.intro.push(format!(
+            "Memory in use peaks at {}{}, before event {} of {}.",
+            size(replay.peak_requested),
+            if is_ranged { " in the chosen range" } else { "" },
+            count(replay.peak_index as u64),
+            count(figures.events as u64),
+        ));
+    }
+    if replay.peak_reserved != figures.totals.reserved {
+        section.intro.push(format!("Reserved memory peaks at {}.", size(replay.peak_reserved)));
+    }
+    let churn = timeline.churn.alloc_bytes;
+    let tuned = timeline.alloc_sites.iter().find(|row| row.site == BENCHMARK);
+    if let Some(tuned) = tuned.filter(|row| percent(row.bytes, churn) >= LEAST_TUNED) {
+        section.intro.push(format!(
+            "The recording contains compilation: {} of the {} allocated in it are benchmarks of autotuning. Record behind the first calls \
+             to see what a call needs.",
+            size(tuned.bytes),
+            size(churn)
+        ));
+    }
     section.drawings.extend(timeline.picture.clone());
     let phases: Vec<PhaseRow> = replay
         .peak_by_phase

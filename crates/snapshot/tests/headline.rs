@@ -78,7 +78,10 @@ fn events_that_contradict_the_segments_have_no_peak() {
 fn without_events_the_state_is_told() {
     let mut alone = document(&[]);
     alone["device_traces"] = json!([[]]);
-    assert_eq!(first(&alone), "Device 0 has 30.0 MiB in use at the time of the snapshot.");
+    assert_eq!(
+        first(&alone),
+        "Device 0 at the time of the snapshot: 40.0 MiB reserved, 30.0 MiB allocated (75% of reserved), 10.0 MiB free and not returnable."
+    );
 }
 
 #[test]
@@ -90,7 +93,6 @@ fn what_has_no_stack_is_told_with_the_first_site_of_the_rest() {
     assert_eq!(
         first(&later),
         "Memory in use peaks at 40.0 MiB on device 0, at event 1 of 3, 30.0 MiB (75%) of it without a recorded stack; 10.0 MiB of the \
-         rest from /app/net.py:9:forward. Most of it was allocated before the first event: start recording before the model is loaded to \
-         see who holds it."
+         rest from /app/net.py:9:forward. Start recording before the model is loaded to see who holds what has no stack."
     );
 }

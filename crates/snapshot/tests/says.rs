@@ -46,8 +46,8 @@ fn device(number: i64, blocks: &[(i64, Value)], has_events: bool) -> (Vec<Value>
 fn a_wrapper_that_all_memory_goes_through_is_told_with_its_callers() {
     let by = |line: i64| frames(&[("allocate", 3), ("init", 20), ("weights", line), ("main", 90)]);
     let blocks = [(70, by(31)), (36, by(32)), (4, by(33)), (1, by(34))];
-    let callers = "all of it from /app/run.py:3:allocate, which is called for 70.0 MiB from /app/run.py:31:weights, 36.0 MiB from \
-                   /app/run.py:32:weights, 4.00 MiB from /app/run.py:33:weights.";
+    let callers = "all of it from /app/run.py:3:allocate, called by /app/run.py:31:weights (70.0 MiB), /app/run.py:32:weights \
+                   (36.0 MiB), /app/run.py:33:weights (4.00 MiB).";
     for has_events in [false, true] {
         let (segments, events) = device(0, &blocks, has_events);
         let (_, text) = document(&json!({"segments": segments, "device_traces": [events]}));

@@ -188,6 +188,9 @@ impl Life {
     }
 }
 
+/// State of an optimizer from before the recording that it frees, and what it frees within a step.
+pub(super) const OLD_STATE: &str = "allocated before the first event, freed in the optimizer";
+pub(super) const OF_ONE_STEP: &str = "allocated and freed in one step of the optimizer";
 /// Unknown bytes that may be activations: what these rules tell.
 pub(super) const MAYBE_ACTIVATIONS: [&str; 3] = [AT_FAILURE, STILL_IN_USE, FREED_LATER];
 const AT_FAILURE: &str = "allocated in forward, in use when memory ran out";
@@ -302,13 +305,13 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         class: Class::Temporary,
-        what: "allocated and freed in one step of the optimizer",
+        what: OF_ONE_STEP,
         confidence: Confidence::High,
         holds: |life, _| life.was_born(Phase::Optimizer) && life.has_ended(Phase::Optimizer),
     },
     Rule {
         class: Class::OptimizerState,
-        what: "allocated before the first event, freed in the optimizer",
+        what: OLD_STATE,
         confidence: Confidence::Low,
         holds: |life, _| life.born.is_none() && life.has_ended(Phase::Optimizer),
     },

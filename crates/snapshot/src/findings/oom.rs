@@ -23,22 +23,27 @@ pub(super) fn out_of_memory(
 fn of(report: &SnapshotReport, device: &str, oom: &OomRow, timeline: &Timeline) -> Finding {
     let free = oom.device_free.map_or("an unrecorded amount".to_owned(), size);
     let mut observation = format!(
-        "Device {device}, event {}: the request of {}{} found {free} free on the device and {} in free ranges of its stream. {} of \
-         the {} reserved were in use.",
+        "Device {device}, event {}: the request of {}{} found {free} free on the device and {} in free ranges of its stream.",
         count(oom.index as u64),
         size(oom.size),
         at(oom),
         match oom.cached_free_same_stream {
             0 => "nothing".to_owned(),
-            bytes => format!(
-                "at most {}, the largest of {},",
-                size(bytes),
-                size(oom.largest_cached_free)
-            ),
-        },
-        size(oom.live_requested),
-        size(oom.reserved),
+            bytes => format!("at most {}", size(bytes)),
+        }
     );
+    if oom.cached_free_same_stream > 0 {
+        let largest = size(oom.largest_cached_free);
+        observation.push_str(&format!(" The largest free range has {largest}."));
+    }
+    // (Of the last failure the first sentence of the report says it.)
+    if timeline.ooms.len() > 1 {
+        observation.push_str(&format!(
+            " {} of the {} reserved were in use.",
+            size(oom.live_requested),
+            size(oom.reserved)
+        ));
+    }
     if let Some((at, bytes)) = given_back(report, device, oom, timeline) {
         observation.push_str(&format!(
             " At event {}, the allocator had already given {} of its cache back to the driver.",

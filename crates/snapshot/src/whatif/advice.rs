@@ -82,11 +82,8 @@ pub(crate) fn advice(device: &str, what_if: &WhatIf) -> Vec<Finding> {
             observation,
             hypothesis: lever.why.to_owned(),
             action: format!("Set PYTORCH_CUDA_ALLOC_CONF={}{}.", run.setting, lever.caution),
-            validation: format!(
-                "Peak reserved memory falls from {} to about {}.",
-                size(recorded),
-                size(run.peak_reserved)
-            ),
+            // (The observation has the figures.)
+            validation: String::new(),
             confidence: if what_if.covers_the_run() { Confidence::Medium } else { Confidence::Low },
             evidence: vec![format!("what_if.{device}.runs")],
         };
@@ -177,7 +174,8 @@ impl WhatIf {
         runs.find(|run| run.fits && !run.setting.ends_with("False"))
     }
 
-    /// The figures as a chapter; `None` where there are none. Documents print the settings that are worth a change.
+    /// The figures as a chapter; `None` where there are none. Documents print settings with fewer retries: what another one saves is a
+    /// finding.
     pub(crate) fn section(&self, device: &str) -> Option<Section> {
         if self.runs.is_empty() {
             return None;
@@ -186,10 +184,7 @@ impl WhatIf {
         section.id = format!("what-if-{device}").into();
         section.title = format!("Device {device}: other allocator settings").into();
         // (With a limit the peak is that limit.)
-        let is_better = |run: &Run| match run.retries {
-            Some(retries) => run.fits && retries < self.retries,
-            None => run.fits && self.ooms == 0 && self.is_worth(run),
-        };
+        let is_better = |run: &Run| run.fits && run.retries.is_some_and(|n| n < self.retries);
         let is_printed: Vec<bool> = self.runs.iter().map(is_better).collect();
         let is_told = is_printed.contains(&true);
         let table = Table::of("what-if", "Settings and what they reserve", &self.runs);
