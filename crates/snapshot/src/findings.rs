@@ -144,11 +144,14 @@ fn inconsistent(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
     if replay.trace_matches_snapshot || !replay.timeline_usable {
         return;
     }
-    let mut observation = format!(
-        "Device {device}: the events contradict the segments. {} of {} allocations alive at the end match a block",
-        count(replay.agree),
-        count(replay.trace_live_end)
-    );
+    let mut observation = format!("Device {device}: the events contradict the segments");
+    if replay.trace_live_end > 0 {
+        observation.push_str(&format!(
+            "; {} of {} allocations alive at the end match a block",
+            count(replay.agree),
+            count(replay.trace_live_end)
+        ));
+    }
     if replay.max_live_over_reserved > 0 {
         let over = size(replay.max_live_over_reserved);
         observation.push_str(&format!("; live memory exceeds reserved memory by up to {over}"));

@@ -180,7 +180,10 @@ fn totals_section(device: &str, figures: &DeviceReport) -> Section {
             "Blocks in use by call site (rounded sizes)",
             &figures.live_sites,
             figures.totals.active,
-            figures.timeline.as_ref().is_some_and(Timeline::is_unwound),
+            // (The peak of a recording that ends with it is the state at the end.)
+            figures.timeline.as_ref().is_some_and(|it| {
+                it.is_unwound() || it.is_usable() && it.replay.peak_index == figures.events
+            }),
         ),
     ];
     section
