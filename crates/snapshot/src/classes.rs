@@ -18,7 +18,7 @@ use crate::stacks::StackId;
 use falls::Lives;
 pub(crate) use falls::{AtPeak, Falls, function_of};
 pub(crate) use rules::Marks;
-use rules::{MAYBE_ACTIVATIONS, OF_ONE_STEP, OLD_STATE, RULES, Rule};
+use rules::{MAYBE_ACTIVATIONS, RULES, Rule};
 
 /// What an allocation is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -116,19 +116,10 @@ pub(crate) struct Classes {
     /// Bytes in use at the peak of functions that compute attention and store its scores, by site, most first; empty where no
     /// such function takes a softmax.
     pub(crate) attention: Vec<(String, i64)>,
+    /// Bytes of state that the optimizer allocated, and of state that it freed: where it makes its state anew, and does not write to it.
+    pub(crate) state: (i64, i64),
     /// The peak without some of them.
     pub(crate) falls: Falls,
-}
-
-/// Bytes of an optimizer that makes its state anew.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Replaced {
-    /// State that it allocated.
-    pub(crate) made: i64,
-    /// State that it freed for it.
-    pub(crate) replaced: i64,
-    /// Allocated and freed within one step.
-    pub(crate) temporary: i64,
 }
 
 /// Sums the bytes by rule. The events must agree with the segments. `levels` are those of requested bytes, `peak` is the first place
@@ -146,6 +137,7 @@ pub(crate) fn classes(
         sites: BTreeMap::new(),
         attention: BTreeMap::new(),
         has_softmax: false,
+        state: (0, 0),
     };
     let mut lives = Lives::default();
     told(snapshot, device, marks, |life, rule| {
@@ -305,6 +297,8 @@ struct Sums {
     sites: BTreeMap<(Class, usize), i64>,
     attention: BTreeMap<usize, i64>,
     has_softmax: bool,
+    /// State of an optimizer: allocated, freed by it.
+    state: (i64, i64),
 }
 
 impl Sums {
@@ -314,6 +308,12 @@ impl Sums {
         if life.born.is_some() {
             row.2 = row.2.saturating_add(life.size);
             row.3 += 1;
+        }
+        if rule.class == Class::OptimizerState {
+            let sum =
+                |sum: i64, is_part: bool| sum.saturating_add(if is_part { life.size } else { 0 });
+            let is_freed = life.has_ended(Phase::Optimizer);
+            self.state = (sum(self.state.0, life.born.is_some()), sum(self.state.1, is_freed));
         }
         let is_at_peak = life.born.is_none_or(|born| born < self.peak)
             && life.ended.is_none_or(|ended| ended >= self.peak);
@@ -355,7 +355,7 @@ impl Sums {
         let mut attention: Vec<_> =
             attention.map(|(site, bytes)| (sites.name(site).to_owned(), bytes)).collect();
         attention.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        Classes { rows, peak_sites, attention, falls: Falls::default() }
+        Classes { rows, peak_sites, attention, state: self.state, falls: Falls::default() }
     }
 }
 
@@ -377,27 +377,6 @@ impl Classes {
     pub(crate) fn bytes_of(&self, class: Class) -> i64 {
         let rows = self.rows.iter().filter(|row| row.class == class);
         rows.fold(0, |sum, row| sum.saturating_add(row.peak_bytes))
-    }
-
-    /// What the optimizer makes anew. State that stays is made once: what is made or freed beyond what the peak has was replaced.
-    pub(crate) fn replaced_state(&self) -> Replaced {
-        let (mut sums, mut held) = (Replaced::default(), 0_i64);
-        for row in &self.rows {
-            if row.class == Class::OptimizerState {
-                sums.made = sums.made.saturating_add(row.allocated_bytes);
-                held = held.saturating_add(row.peak_bytes);
-                let before = if row.rule == OLD_STATE { row.peak_bytes } else { 0 };
-                sums.replaced = sums.replaced.saturating_add(before);
-            } else if row.rule == OF_ONE_STEP {
-                sums.temporary = row.allocated_bytes;
-            }
-        }
-        sums.replaced = sums.replaced.saturating_add(sums.made).saturating_sub(held);
-        // (State of which a part is replaced, as by a scheduler, is another matter.)
-        if sums.replaced.saturating_mul(10) < held.saturating_mul(9) {
-            sums.replaced = 0;
-        }
-        sums
     }
 
     /// Whether unknown bytes at the peak may be of a class.

@@ -158,6 +158,26 @@ fn a_training_step_is_told_by_who_allocates_and_who_frees() {
 }
 
 #[test]
+fn an_optimizer_that_makes_its_state_anew_is_a_finding() {
+    let found = |run: &Run| {
+        let report = run.report();
+        let findings = report["findings"].as_array().unwrap();
+        findings.iter().find(|it| it["rule"] == "optimizer-state-replaced").cloned()
+    };
+    let mut run = Run::default();
+    run.old(1, 20).alloc(2, 10, MODULE).free(2, ENGINE).alloc(3, 20, ADAM).free(1, ADAM);
+    let own = found(run.alloc(4, 1, MODULE)).unwrap();
+    assert_eq!(
+        own["observation"],
+        "Device 0: the optimizer allocates 20.0 MiB of state and frees 20.0 MiB of older state."
+    );
+    // It makes its state in the first step, and writes to it later.
+    let mut run = Run::default();
+    run.alloc(2, 10, MODULE).free(2, ENGINE).alloc(3, 20, ADAM).alloc(4, 20, ADAM).free(4, ADAM);
+    assert_eq!(found(run.alloc(5, 1, MODULE)), None);
+}
+
+#[test]
 fn weights_that_are_moved_in_and_out_are_parameters_and_no_forward_pass() {
     let mut run = Run::default();
     run.alloc(9, 1, LOOP);
@@ -333,7 +353,9 @@ fn what_a_library_or_a_compiler_keeps_for_itself_is_of_no_line() {
     let mut reader = Reader::new();
     reader.push(&run.document()).unwrap();
     let text = ::report::document("", &analyze(&reader.finish().unwrap()).sections());
-    for cause in ["library workspace", "benchmarks of autotuning"] {
+    for cause in
+        ["library workspace", "are benchmarks of autotuning. Record behind the first calls"]
+    {
         assert!(text.contains(cause), "{text}");
     }
     // (The figures of the reference program have the line.)

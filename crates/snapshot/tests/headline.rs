@@ -56,6 +56,27 @@ fn a_peak_is_named_with_the_site_that_holds_most() {
 }
 
 #[test]
+fn a_recording_that_ends_with_its_peak_says_so() {
+    let mut grows = document(&[]);
+    grows["device_traces"][0].as_array_mut().unwrap().truncate(3);
+    let blocks = [
+        block(1 << 40, 30 * MIB, "active_allocated"),
+        block((1 << 40) + 30 * MIB, 10 * MIB, "active_allocated"),
+    ];
+    let segment = &mut grows["segments"][0];
+    segment["allocated_size"] = json!(40 * MIB);
+    segment["active_size"] = json!(40 * MIB);
+    segment["blocks"] = json!(blocks);
+    let said = first(&grows);
+    assert!(
+        said.contains(
+            "at event 3 of 3 (memory still grew when the recording ended: the run may peak higher)"
+        ),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_failed_allocation_comes_before_the_peak() {
     let oom = json!({"action": "oom", "device_free": 0, "size": 90 * MIB, "stream": 0, "frames": frames(11)});
     assert_eq!(

@@ -166,7 +166,7 @@ impl Life {
         self.birth.is_some_and(|birth| birth.phase == phase)
     }
 
-    fn has_ended(&self, phase: Phase) -> bool {
+    pub(super) fn has_ended(&self, phase: Phase) -> bool {
         self.death.is_some_and(|death| death.phase == phase)
     }
 
@@ -188,9 +188,6 @@ impl Life {
     }
 }
 
-/// State of an optimizer from before the recording that it frees, and what it frees within a step.
-pub(super) const OLD_STATE: &str = "allocated before the first event, freed in the optimizer";
-pub(super) const OF_ONE_STEP: &str = "allocated and freed in one step of the optimizer";
 /// Unknown bytes that may be activations: what these rules tell.
 pub(super) const MAYBE_ACTIVATIONS: [&str; 3] = [AT_FAILURE, STILL_IN_USE, FREED_LATER];
 const AT_FAILURE: &str = "allocated in forward, in use when memory ran out";
@@ -305,13 +302,13 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         class: Class::Temporary,
-        what: OF_ONE_STEP,
+        what: "allocated and freed in one step of the optimizer",
         confidence: Confidence::High,
         holds: |life, _| life.was_born(Phase::Optimizer) && life.has_ended(Phase::Optimizer),
     },
     Rule {
         class: Class::OptimizerState,
-        what: OLD_STATE,
+        what: "allocated before the first event, freed in the optimizer",
         confidence: Confidence::Low,
         holds: |life, _| life.born.is_none() && life.has_ended(Phase::Optimizer),
     },
