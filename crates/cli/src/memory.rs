@@ -93,6 +93,12 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         sections.extend(in_trace.map(|(_, section)| section));
         sections.extend(report.sections());
         sections.extend(states.iter().map(|(device, state)| state.section(device)));
+        // (Some chapters have only tables for the page.)
+        sections.retain(|section| {
+            !section.intro.is_empty()
+                || !section.findings.is_empty()
+                || section.printed_tables().next().is_some()
+        });
         kinetoscope::report::document(&name, &sections)
     };
     std::io::stdout().write_all(text.as_bytes())?;

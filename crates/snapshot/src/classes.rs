@@ -16,7 +16,7 @@ use crate::model::{Action, Event, Snapshot};
 use crate::site::{Phase, Sites};
 use crate::stacks::StackId;
 use falls::Lives;
-pub(crate) use falls::{AtPeak, Falls};
+pub(crate) use falls::{AtPeak, Falls, function_of};
 pub(crate) use rules::Marks;
 use rules::{MAYBE_ACTIVATIONS, RULES, Rule};
 
@@ -37,6 +37,11 @@ pub(crate) enum Class {
 }
 
 impl Class {
+    /// Whether a program keeps it for the whole run.
+    fn is_kept(self) -> bool {
+        matches!(self, Self::Parameter | Self::OptimizerState)
+    }
+
     pub(crate) fn label(self) -> &'static str {
         match self {
             Self::Parameter => "parameters",
@@ -111,6 +116,8 @@ pub(crate) struct Classes {
     /// Bytes in use at the peak of functions that compute attention and store its scores, by site, most first; empty where no
     /// such function takes a softmax.
     pub(crate) attention: Vec<(String, i64)>,
+    /// Bytes of state that the optimizer allocated, and of state that it freed: where it makes its state anew, and does not write to it.
+    pub(crate) state: (i64, i64),
     /// The peak without some of them.
     pub(crate) falls: Falls,
 }
@@ -130,6 +137,7 @@ pub(crate) fn classes(
         sites: BTreeMap::new(),
         attention: BTreeMap::new(),
         has_softmax: false,
+        state: (0, 0),
     };
     let mut lives = Lives::default();
     told(snapshot, device, marks, |life, rule| {
@@ -289,6 +297,8 @@ struct Sums {
     sites: BTreeMap<(Class, usize), i64>,
     attention: BTreeMap<usize, i64>,
     has_softmax: bool,
+    /// State of an optimizer: allocated, freed by it.
+    state: (i64, i64),
 }
 
 impl Sums {
@@ -298,6 +308,12 @@ impl Sums {
         if life.born.is_some() {
             row.2 = row.2.saturating_add(life.size);
             row.3 += 1;
+        }
+        if rule.class == Class::OptimizerState {
+            let sum =
+                |sum: i64, is_part: bool| sum.saturating_add(if is_part { life.size } else { 0 });
+            let is_freed = life.has_ended(Phase::Optimizer);
+            self.state = (sum(self.state.0, life.born.is_some()), sum(self.state.1, is_freed));
         }
         let is_at_peak = life.born.is_none_or(|born| born < self.peak)
             && life.ended.is_none_or(|ended| ended >= self.peak);
@@ -339,7 +355,7 @@ impl Sums {
         let mut attention: Vec<_> =
             attention.map(|(site, bytes)| (sites.name(site).to_owned(), bytes)).collect();
         attention.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        Classes { rows, peak_sites, attention, falls: Falls::default() }
+        Classes { rows, peak_sites, attention, state: self.state, falls: Falls::default() }
     }
 }
 
@@ -355,6 +371,12 @@ impl Classes {
         let (class, bytes) = sums.into_iter().max_by_key(|(_, bytes)| *bytes)?;
         let site = self.peak_sites.iter().find(|site| site.0 == class)?;
         Some((class, bytes, &site.1, site.2))
+    }
+
+    /// Bytes of a class at the peak.
+    pub(crate) fn bytes_of(&self, class: Class) -> i64 {
+        let rows = self.rows.iter().filter(|row| row.class == class);
+        rows.fold(0, |sum, row| sum.saturating_add(row.peak_bytes))
     }
 
     /// Whether unknown bytes at the peak may be of a class.

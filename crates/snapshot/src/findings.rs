@@ -3,18 +3,19 @@
 //! The thresholds are heuristics of this project: no project publishes a level at which fragmentation matters. Each needs a gate in
 //! bytes, because the ratio alone is high on healthy runs.
 
+mod oom;
+mod space;
+
+pub(crate) use oom::at;
+
 use report::units::{count, plural};
 use report::{Confidence, Finding};
 
 use crate::amounts::{percent, size};
-use crate::classes::Class;
-use crate::classes::{AtPeak, Falls};
+use crate::classes::{AtPeak, Class, Falls};
 use crate::model::Snapshot;
-use crate::report::{DeviceReport, OomRow, SnapshotReport, Timeline};
-use crate::site::{NO_STACK, of_it_in};
-use crate::whatif::{Run, WhatIf};
-
-const GIB: i64 = 1 << 30;
+use crate::report::{SnapshotReport, Timeline};
+use crate::site::{ANOMALY, NO_STACK, of_it_in};
 
 /// A class of memory is worth a finding from this share of the peak on, in percent.
 const LEAST_CLASS: f64 = 30.0;
@@ -22,31 +23,53 @@ const LEAST_CLASS: f64 = 30.0;
 /// Attention that stores its scores is worth a finding from this share of the peak on, in percent.
 const LEAST_ATTENTION: f64 = 10.0;
 
-/// Why a class of memory is in use, where its name does not say it, and what makes it smaller.
-const LEVERS: &[(Class, &str, &str)] = &[
-    (
-        Class::Activation,
-        "",
-        "Checkpoint each layer of the model (torch.utils.checkpoint; in Transformers gradient_checkpointing_enable()). One checkpoint \
-         around the whole model would save nothing: backward computes all of it again at once. Or reduce the batch or the sequence \
-         length.",
-    ),
-    (
-        Class::Gradient,
-        "Gradients stay in use from backward until zero_grad, or until the optimizer's step if it frees them.",
-        "Shard gradients across GPUs, or free them before the next forward pass: zero_grad(set_to_none=True).",
-    ),
-    (
-        Class::OptimizerState,
-        "The optimizer keeps it from step to step; Adam two values per parameter.",
-        "Use an optimizer with 8-bit state, shard the state across GPUs, or offload it.",
-    ),
-    (
-        Class::Cast,
-        "Autocast copies each weight once per forward pass, and autograd keeps the copies until backward has used them.",
-        "Hold the weights in the lower precision, so that autocast makes no copies; or checkpoint the modules.",
-    ),
-    (Class::Parameter, "", "Load the weights in a lower precision, or shard them across GPUs."),
+/// State that is replaced is worth a finding from this share of the peak on, in percent.
+const LEAST_REPLACED: f64 = 5.0;
+
+/// What is known of a class of memory.
+struct Lever {
+    class: Class,
+    /// Why it is in use, where its name does not say it.
+    why: &'static str,
+    /// What makes it smaller.
+    action: &'static str,
+    /// What the replay without it does not count.
+    stays: &'static str,
+}
+
+const LEVERS: &[Lever] = &[
+    Lever {
+        class: Class::Activation,
+        why: "",
+        action: "Checkpoint each layer of the model (torch.utils.checkpoint; in Transformers gradient_checkpointing_enable()). One checkpoint \
+                 around the whole model would save nothing: backward computes all of it again at once. Or reduce the batch or the sequence \
+                 length.",
+        stays: "On top comes what a checkpoint keeps: the inputs of the layers, and one layer while backward computes it again.",
+    },
+    Lever {
+        class: Class::Gradient,
+        why: "",
+        action: "Shard gradients across GPUs, or free them before the next forward pass: zero_grad(set_to_none=True).",
+        stays: "Of sharded gradients, the part of this GPU comes on top.",
+    },
+    Lever {
+        class: Class::OptimizerState,
+        why: "",
+        action: "Use an optimizer with 8-bit state, shard the state across GPUs, or offload it.",
+        stays: "8-bit state keeps a quarter of 32-bit state, and sharded state the part of this GPU: these come on top.",
+    },
+    Lever {
+        class: Class::Cast,
+        why: "Autocast copies each weight once per forward pass, and autograd keeps the copies until backward has used them.",
+        action: "Hold the weights in the lower precision, so that autocast makes no copies; or checkpoint the modules.",
+        stays: "Copies of activations, which these blocks include, stay where the weights alone change.",
+    },
+    Lever {
+        class: Class::Parameter,
+        why: "",
+        action: "Load the weights in a lower precision, or shard them across GPUs.",
+        stays: "16-bit weights keep half of 32-bit ones, sharded weights the part of this GPU: these come on top.",
+    },
 ];
 
 /// What helps against fragmentation without a setting.
@@ -58,45 +81,47 @@ pub(crate) fn findings(snapshot: &Snapshot, report: &SnapshotReport) -> Vec<Find
     let is_expandable = report.format.expandable
         || settings.replace(' ', "").contains("\"expandable_segments\":true");
     let mut findings = Vec::new();
-    let has_ooms = |figures: &DeviceReport| {
-        figures.timeline.as_ref().is_some_and(|timeline| !timeline.ooms.is_empty())
-    };
-    let any_failed = report.devices.values().any(has_ooms);
     if report.reading.is_partial() {
         // Sums and levels of a part of a file would be read as those of the run.
         return findings;
     }
     for (device, figures) in &report.devices {
+        // Where another device ran out of memory, nothing of this one is what ended the run.
+        if report.is_bystander(figures) {
+            continue;
+        }
+        let has_failed = figures.has_failed();
         if let Some(timeline) = &figures.timeline {
             inconsistent(device, timeline, &mut findings);
-            for oom in &timeline.ooms {
-                let expandable = report.what_if.get(device).and_then(WhatIf::expandable);
-                let uneven = uneven(report, device, timeline);
-                findings.push(out_of_memory(device, oom, timeline, expandable, uneven));
-            }
-            // (Where one device ran out of memory, the peak of another is not what ended the run.)
-            if timeline.is_usable() && (has_ooms(figures) || !any_failed) {
+            oom::out_of_memory(report, device, timeline, &mut findings);
+            if timeline.is_usable() {
                 attention(device, timeline, &mut findings);
-                peak(device, timeline, &mut findings);
+                // (A failed allocation has a finding that says what most of the memory is for.)
+                if !has_failed {
+                    peak(device, timeline, &mut findings);
+                }
+                replaced(device, timeline, &mut findings);
+                anomaly(device, timeline, &mut findings);
             }
         }
         if let Some(releases) = report.cache_releases.get(device) {
-            let has_failed = has_ooms(figures);
-            let setting = report.what_if.get(device).and_then(WhatIf::fewer_retries);
+            let setting = report.what_if.get(device).and_then(|it| it.fewer_retries());
             findings.extend(releases.findings(device, has_failed, setting));
         }
-        leaking(device, figures, &mut findings);
+        space::leaking(device, figures, &mut findings);
         let what_if = report.what_if.get(device);
-        // (Of a chosen range of events the state at the end is no finding.)
-        if report.reading.left_out_of(device).is_none() {
-            fragmentation(device, figures, is_expandable, what_if, &mut findings);
-            rounding(device, figures, &mut findings);
+        // (Of a chosen range of events the state at the end is no finding, and none behind an error that freed most of it.)
+        if report.reading.left_out_of(device).is_none()
+            && !figures.timeline.as_ref().is_some_and(Timeline::is_unwound)
+        {
+            space::fragmentation(device, figures, is_expandable, what_if, &mut findings);
+            space::rounding(device, figures, &mut findings);
         }
-        if let Some(what_if) = what_if {
+        if let Some(what_if) = what_if.filter(|_| !has_failed) {
             findings.extend(crate::whatif::advice(device, what_if));
         }
     }
-    // A failed allocation is why the snapshot was written: the state at its end is that after unwinding.
+    // A failed allocation is why the snapshot was written.
     findings.sort_by_key(|finding| finding.rule != "out-of-memory");
     findings
 }
@@ -119,154 +144,54 @@ fn inconsistent(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
     if replay.trace_matches_snapshot || !replay.timeline_usable {
         return;
     }
-    let observation = format!(
-        "Device {device}: the events contradict the segments. {} of {} allocations alive at the end match a block; live \
-         memory exceeds reserved memory by up to {}; {} allocations without an end, {} double allocations, {} double \
-         frees, {} size mismatches, {} negative levels.",
-        count(replay.agree),
-        count(replay.trace_live_end),
-        size(replay.max_live_over_reserved),
-        count(replay.backward_orphan_allocs),
-        count(replay.double_alloc),
-        count(replay.backward_double_frees),
-        count(replay.size_mismatch),
-        count(replay.negative_levels),
-    );
+    let mut observation = format!("Device {device}: the events contradict the segments");
+    if replay.trace_live_end > 0 {
+        observation.push_str(&format!(
+            "; {} of {} allocations alive at the end match a block",
+            count(replay.agree),
+            count(replay.trace_live_end)
+        ));
+    }
+    if replay.max_live_over_reserved > 0 {
+        let over = size(replay.max_live_over_reserved);
+        observation.push_str(&format!("; live memory exceeds reserved memory by up to {over}"));
+    }
+    for (n, one, several) in [
+        (replay.backward_orphan_allocs, "allocation without an end", "allocations without an end"),
+        (replay.double_alloc, "double allocation", "double allocations"),
+        (replay.backward_double_frees, "double free", "double frees"),
+        (replay.size_mismatch, "size mismatch", "size mismatches"),
+        (replay.negative_levels, "negative level", "negative levels"),
+    ] {
+        if n > 0 {
+            observation.push_str(&format!("; {}", plural(n, one, several)));
+        }
+    }
+    observation.push('.');
     to.push(Finding {
         hypothesis: "The file was edited, cut or assembled from several runs, or actions were skipped while recording. The \
                      timeline and the peak are not reliable; the totals of the segments do not depend on the events."
             .to_owned(),
         action: "Record the snapshot again in one process with torch.cuda.memory._record_memory_history().".to_owned(),
-        validation: "trace_matches_snapshot is true.".to_owned(),
         evidence: vec![format!("devices.{device}.replay")],
         ..finding("inconsistent-trace", Confidence::High, observation)
     });
 }
 
-fn out_of_memory(
-    device: &str,
-    oom: &OomRow,
-    timeline: &Timeline,
-    expandable: Option<&Run>,
-    uneven: Option<String>,
-) -> Finding {
-    let free = oom.device_free.map_or("an unrecorded amount".to_owned(), size);
-    let mut observation = format!(
-        "Device {device}, event {}: an allocation of {} failed at {}. Live (requested bytes): {}, reserved: {}, free on the device: \
-         {free}, largest free range: {}, free ranges of the stream: at most {}.",
-        count(oom.index as u64),
-        size(oom.size),
-        oom.site,
-        size(oom.live_requested),
-        size(oom.reserved),
-        size(oom.largest_cached_free),
-        size(oom.cached_free_same_stream),
-    );
-    let mut less = less(timeline);
-    if let Some(uneven) = uneven {
-        observation.push_str(&uneven);
-        less = format!("Give each device an equal part of the input. {less}");
+/// The peak without some blocks, and what that does not count.
+fn falls(timeline: &Timeline, what: &str, (peak, rest): (i64, i64), stays: &str) -> String {
+    // (Of a run that failed or was cut to a range, what was recorded is not the whole of it.)
+    if rest == 0 {
+        return String::new();
     }
-    // The narrower test: default pool and segment type of the request.
-    let fits = oom.size <= oom.cached_free_same_pool.saturating_add(oom.device_free.unwrap_or(0));
-    // Events do not record the pool: only when all free ranges of the stream are too small, the pool does not matter.
-    let is_certain = !oom.fits_if_defragmented && oom.device_free.is_some();
-    let (hypothesis, action) = if fits {
-        (
-            "Fragmentation: the free ranges of the same stream and pool would hold the request if they were one range (upper \
-             bound: the rounded size of blocks that were freed later is not recorded).",
-            match expandable.is_some_and(|run| run.served_ooms.contains(&oom.index)) {
-                true => {
-                    "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: a model that reproduces the run has room for the request \
-                     (an estimate). Or keep tensor shapes stable."
-                        .to_owned()
-                }
-                false => STABLE.to_owned(),
-            },
-        )
-    } else {
-        (
-            "Capacity: the free ranges of the same stream and pool together are smaller than the request.",
-            less,
-        )
-    };
-    Finding {
-        hypothesis: hypothesis.to_owned(),
-        action,
-        validation: if fits { String::new() } else { needs_more(oom) },
-        evidence: vec![format!("devices.{device}.ooms")],
-        ..finding(
-            "out-of-memory",
-            if is_certain { Confidence::High } else { Confidence::Medium },
-            observation,
-        )
-    }
-}
-
-/// What is certain of the need of a run that failed.
-fn needs_more(oom: &OomRow) -> String {
+    let failed = if timeline.ooms.is_empty() { "" } else { " until memory ran out" };
     format!(
-        "The run needs at least the {} in use and requested at this event; how much more is not recorded.",
-        size(oom.live_requested.saturating_add(oom.size))
+        "Without {what} the recorded events peak at {} instead of {}{failed}. {stays}",
+        size(rest),
+        size(peak)
     )
-}
-
-/// What the call site with most bytes at the peak of a device holds at the peaks of the others, where each has less than half of it.
-fn uneven(report: &SnapshotReport, device: &str, timeline: &Timeline) -> Option<String> {
-    let top = timeline.replay.peak_sites.first().filter(|top| !top.site.starts_with('<'))?;
-    let others = report.devices.iter().filter(|(other, _)| *other != device);
-    let mut text = String::new();
-    for (other, figures) in others {
-        let sites = &figures.timeline.as_ref()?.replay.peak_sites;
-        let bytes = sites.iter().find(|row| row.site == top.site)?.bytes;
-        if bytes > top.bytes / 2 {
-            return None;
-        }
-        text.push_str(&format!(", {} at that of device {other}", size(bytes)));
-    }
-    (!text.is_empty()).then(|| {
-        format!(" {} holds {} at the peak of this device{text}.", top.site, size(top.bytes))
-    })
-}
-
-/// What makes the memory in use smaller, as far as the file tells what it is for.
-fn less(timeline: &Timeline) -> String {
-    let replay = &timeline.replay;
-    if let Some((class, bytes, ..)) = timeline.classes.largest()
-        && percent(bytes, replay.peak_requested) >= LEAST_CLASS
-        && let Some((_, _, action)) = LEVERS.iter().find(|lever| lever.0 == class)
-    {
-        return (*action).to_owned();
-    }
-    match replay.peak_sites.first().filter(|top| top.site != NO_STACK) {
-        Some(top) => format!(
-            "Reduce the memory in use, first what {} holds: {} at the peak.",
-            top.site,
-            size(top.bytes)
-        ),
-        None => "Reduce the memory in use: a smaller batch, or shorter sequences.".to_owned(),
-    }
-}
-
-/// The peak without some blocks. It is a bound where the action removes these blocks and no others, and none where memory ran out: there
-/// the run was not recorded as a whole.
-fn falls(timeline: &Timeline, peak: i64, rest: i64, is_bound: bool) -> String {
-    if let Some(oom) = timeline.ooms.last().filter(|oom| timeline.replay.peak_index <= oom.index) {
-        return needs_more(oom);
-    }
-    if !is_bound {
-        return format!(
-            "Without these blocks the recorded events peak at {} instead of {}. The new peak is lower where the action removes others, \
-             too, and higher where some of these stay.",
-            size(rest),
-            size(peak)
-        );
-    }
-    format!(
-        "The peak in use falls from {} to {} at best, which is that of the recorded events without these blocks.",
-        size(peak),
-        size(rest)
-    )
+    .trim_end()
+    .to_owned()
 }
 
 /// Attention that stores the scores of all pairs of positions.
@@ -291,7 +216,16 @@ fn attention(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
         action: "Compute attention with torch.nn.functional.scaled_dot_product_attention: its fused kernels store no scores, where data \
                  type, head size and mask permit them."
             .to_owned(),
-        validation: falls(timeline, peak, rest, false),
+        validation: falls(
+            timeline,
+            "these blocks",
+            (peak, rest),
+            match timeline.classes.bytes_of(Class::Activation) {
+                0 => "The outputs of attention, which are counted, stay.",
+                _ => "Temporaries of their backward pass, which are not counted, go too; the outputs of attention, which are counted, \
+                      stay.",
+            },
+        ),
         evidence: vec![format!("devices.{device}.replay.peak_by_site")],
         ..finding("unfused-attention", Confidence::Medium, observation)
     });
@@ -337,26 +271,77 @@ fn peak(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
             "These peaks are nearly equal: memory in use falls only where all of these call sites use less."
         }
     };
-    let action = match &top.inside {
+    let (action, stays) = match &top.inside {
+        _ if top.activations.saturating_mul(2) >= top.bytes => (
+            "Backward needs these bytes: checkpoint the function (torch.utils.checkpoint), or call it on smaller inputs.".to_owned(),
+            "On top comes what a checkpoint keeps: the inputs of the function, and one call of it while backward computes it again.",
+        ),
         Some((frame, _)) => {
-            format!("Call the module on smaller inputs, or compute in parts what {frame} allocates.")
+            (format!("Compute what {frame} allocates in parts, or on smaller inputs."), "")
         }
         None if top.site.starts_with("<autograd>") => {
-            "The backward of this op holds these bytes: compute the op in parts, or on smaller inputs.".to_owned()
+            ("The backward of this op holds these bytes: compute the op in parts, or on smaller inputs.".to_owned(), "")
         }
         None if top.n_lines > 1 => {
-            "Free what these lines allocate earlier, or compute it in place or in parts.".to_owned()
+            ("Free what these lines allocate earlier, or compute it in place or in parts.".to_owned(), "")
         }
-        None => "Free what this line allocates earlier, or compute it in parts.".to_owned(),
+        None => ("Free what this line allocates earlier, or compute it in parts.".to_owned(), ""),
     };
-    // (Smaller inputs make other blocks smaller, too.)
-    let is_bound = action.starts_with("Free");
     to.push(Finding {
         hypothesis: hypothesis.to_owned(),
         action,
-        validation: falls(timeline, top.level, *rest, is_bound),
+        validation: falls(timeline, "these blocks", (top.level, *rest), stays),
         evidence: vec![format!("devices.{device}.replay.peak_by_site")],
         ..finding("dominant-site", Confidence::High, observation)
+    });
+}
+
+/// State that the optimizer makes anew in each step.
+fn replaced(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
+    let (made, freed) = timeline.classes.state;
+    // (Of the first step nothing is freed.)
+    if percent(freed, timeline.replay.peak_requested) < LEAST_REPLACED || freed < made / 2 {
+        return;
+    }
+    let observation = format!(
+        "Device {device}: the optimizer allocates {} of state and frees {} of older state.",
+        size(made),
+        size(freed)
+    );
+    to.push(Finding {
+        hypothesis: "Each step makes new tensors instead of writing to those that are there.".to_owned(),
+        action: "Update the state in place (mul_, add_, addcmul_, addcdiv_), or use an optimizer of torch.optim.".to_owned(),
+        validation: "Behind the first step, the optimizer allocates no state.".to_owned(),
+        evidence: vec![format!("classes.{device}")],
+        ..finding("optimizer-state-replaced", Confidence::Medium, observation)
+    });
+}
+
+/// Checks for NaN by the engine of autograd.
+fn anomaly(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
+    let Some(checks) = timeline.alloc_sites.iter().find(|row| row.site == ANOMALY) else { return };
+    let all = timeline.churn.alloc_count;
+    let at_peak = timeline.replay.peak_sites.iter().find(|row| row.site == ANOMALY);
+    let observation = format!(
+        "Device {device}: {} of {} allocations ({}) are checks for NaN that the engine of autograd makes behind each op of backward: \
+         anomaly detection is on.{}",
+        count(checks.count),
+        count(all),
+        size(checks.bytes),
+        at_peak.map_or_else(String::new, |row| {
+            format!(" They hold {} at the peak.", size(row.bytes))
+        }),
+    );
+    to.push(Finding {
+        hypothesis: "Each check launches kernels and waits for their result on the GPU, and forward writes down a Python stack for each \
+                     op: training takes longer."
+            .to_owned(),
+        action: "Turn anomaly detection off once the NaN is found: torch.autograd.set_detect_anomaly, torch.autograd.detect_anomaly, in \
+                 Lightning Trainer(detect_anomaly=...)."
+            .to_owned(),
+        validation: "A new snapshot has no such allocations.".to_owned(),
+        evidence: vec![format!("devices.{device}.alloc_by_site")],
+        ..finding("anomaly-detection", Confidence::High, observation)
     });
 }
 
@@ -368,7 +353,7 @@ fn class_of_peak<'a>(
 ) -> Option<&'a str> {
     let peak = timeline.replay.peak_requested;
     let (class, bytes, site, of_site) = timeline.classes.largest()?;
-    let (share, (_, why, action)) = (percent(bytes, peak), LEVERS.iter().find(|of| of.0 == class)?);
+    let (share, lever) = (percent(bytes, peak), LEVERS.iter().find(|of| of.class == class)?);
     if share < LEAST_CLASS {
         return None;
     }
@@ -385,111 +370,21 @@ fn class_of_peak<'a>(
         size(peak),
         class.label(),
     );
+    // A checkpoint drops the copies that autocast makes of activations, too.
+    let casts = timeline.classes.bytes_of(Class::Cast);
+    let what = match class {
+        Class::Activation if casts > 0 => &*format!(
+            "these blocks and the {} of copies by autocast, which a checkpoint drops too,",
+            size(casts)
+        ),
+        _ => "these blocks",
+    };
     to.push(Finding {
-        hypothesis: (*why).to_owned(),
-        action: (*action).to_owned(),
-        validation: falls(timeline, peak, rest, false),
+        hypothesis: lever.why.to_owned(),
+        action: lever.action.to_owned(),
+        validation: falls(timeline, what, (peak, rest), lever.stays),
         evidence: vec![format!("classes.{device}")],
         ..finding("peak-class", timeline.classes.confidence(class), observation)
     });
     Some(site)
-}
-
-fn leaking(device: &str, figures: &DeviceReport, to: &mut Vec<Finding>) {
-    for leak in figures.leaks.iter().flatten().take(3) {
-        let observation = format!(
-            "Device {device}: live memory of {} grew in each of {} consecutive steps, by {} per step ({} in all).",
-            leak.site,
-            leak.steps,
-            size(leak.bytes_per_step),
-            size(leak.total)
-        );
-        to.push(Finding {
-            hypothesis: "References to its tensors accumulate: for example a list of losses that keep their graphs. Caches that \
-                         fill up look the same."
-                .to_owned(),
-            action: "Store detached values (loss.item(), tensor.detach().cpu()), or bound the container.".to_owned(),
-            validation: "bytes_per_step is 0.".to_owned(),
-            evidence: vec![format!("devices.{device}.leaks")],
-            ..finding("growing-memory", Confidence::Medium, observation)
-        });
-    }
-}
-
-fn fragmentation(
-    device: &str,
-    figures: &DeviceReport,
-    expandable: bool,
-    what_if: Option<&WhatIf>,
-    to: &mut Vec<Finding>,
-) {
-    let (reserved, hard) = (figures.totals.reserved, figures.free.hard);
-    let share = percent(hard, reserved);
-    // Below 1 GiB the ratio is high on healthy runs.
-    if reserved < GIB || share < 10.0 {
-        return;
-    }
-    // The replay of the run has the answer, and a finding of its own.
-    if what_if.is_some_and(WhatIf::is_decisive) {
-        return;
-    }
-    // What the peak of reserved memory has beyond the memory in use is all that can be gained.
-    let gain = figures.timeline.as_ref().filter(|it| it.replay.trace_matches_snapshot).map(|it| {
-        percent(it.replay.peak_reserved - it.replay.peak_requested, it.replay.peak_reserved)
-    });
-    if gain.is_some_and(|gain| gain < 10.0) {
-        return;
-    }
-    let observation = format!(
-        "Device {device}: {} of {} reserved ({share:.0}%) are free ranges that empty_cache cannot return, because other blocks \
-         of their segments are in use.",
-        size(hard),
-        size(reserved)
-    );
-    let action = if expandable {
-        "Expandable segments are already on: keep tensor shapes stable, or allocate long-lived tensors first. Do not add \
-         max_split_size_mb: together they can grow reserved memory without bound (pytorch#193400)."
-            .to_owned()
-    } else if let Some(run) = what_if.and_then(WhatIf::expandable) {
-        format!(
-            "{STABLE} Under {} a model that reproduces the recorded events reserves {} at most, recorded are {} (an estimate).",
-            run.setting,
-            size(run.peak_reserved),
-            size(run.peak_reserved.saturating_add(run.saved))
-        )
-    } else {
-        format!(
-            "{STABLE} What expandable_segments:True would change cannot be computed from this file."
-        )
-    };
-    let level = if share >= 30.0 { "High" } else { "Medium" };
-    to.push(Finding {
-        hypothesis: format!("{level} fragmentation at the time of the snapshot (heuristic: 10% and 30% of reserved)."),
-        action,
-        validation: format!("inactive_split falls below {}.", size(figures.totals.inactive_split)),
-        evidence: vec![format!("devices.{device}.totals.inactive_split")],
-        ..finding("fragmentation", Confidence::Medium, observation)
-    });
-}
-
-fn rounding(device: &str, figures: &DeviceReport, to: &mut Vec<Finding>) {
-    let (active, waste) = (figures.totals.active, figures.totals.rounding_waste);
-    if waste < 256 << 20 || percent(waste, active) < 10.0 {
-        return;
-    }
-    let observation = format!(
-        "Device {device}: blocks in use are {} larger than what was requested ({:.0}% of {}).",
-        size(waste),
-        percent(waste, active),
-        size(active)
-    );
-    to.push(Finding {
-        hypothesis: "Sizes are rounded to 512 bytes, and remainders up to 1 MiB of the large pool are not split off."
-            .to_owned(),
-        action: "Allocate many tensors of similar size as one and use views, or choose sizes that are multiples of 2 MiB."
-            .to_owned(),
-        validation: format!("rounding_waste falls below {}.", size(waste)),
-        evidence: vec![format!("devices.{device}.totals.rounding_waste")],
-        ..finding("rounding", Confidence::Medium, observation)
-    });
 }

@@ -3,17 +3,28 @@
 use report::units::count;
 
 use crate::amounts::{percent, size};
+use crate::classes::function_of;
+use crate::findings::at;
 use crate::report::{OomRow, SnapshotReport, Timeline};
 use crate::site::{NO_STACK, SiteRow, of_it_in};
 
 /// A call site is named from this share of the bytes on, in percent.
 const LEAST_SHARE: f64 = 20.0;
 
+/// A node of autograd, which has no line of the program, is named from this share of the bytes on, in percent.
+const LEAST_NODE: f64 = 30.0;
+
+/// Bytes without a stack are worth another recording from this share on, in percent.
+const MOST_NAMELESS: f64 = 60.0;
+
+/// Lines of a function that are summed.
+const MOST_LINES: usize = 10;
+
 /// A second call site is named from this share of the first one's bytes on, in percent.
 const LEAST_EQUAL: f64 = 99.0;
 
-/// The sentence; `None` where nothing is recorded, or where only a part of the file was read.
-pub(crate) fn headline(report: &SnapshotReport) -> Option<String> {
+/// The device and the sentence; `None` where nothing more than its state is recorded, or where only a part of the file was read.
+pub(crate) fn headline(report: &SnapshotReport) -> Option<(&str, String)> {
     if report.reading.is_partial() {
         return None;
     }
@@ -22,25 +33,26 @@ pub(crate) fn headline(report: &SnapshotReport) -> Option<String> {
     // The last failure of a device is the one that ended the run; the largest says most.
     let failed = timelines().filter_map(|(device, it)| Some((device, it, it.ooms.last()?)));
     if let Some((device, timeline, oom)) = failed.max_by_key(|(_, _, oom)| oom.size) {
-        return Some(ran_out(device, timeline, oom));
+        return Some((device, ran_out(device, timeline, oom)));
     }
     let usable = timelines().filter(|(_, it)| it.is_usable());
     if let Some((device, timeline)) = usable.max_by_key(|(_, it)| it.replay.peak_requested) {
-        return Some(peak(device, timeline, report));
+        return Some((device, peak(device, timeline, report)));
     }
     let mut contradicted = timelines().filter(|(_, it)| it.replay.timeline_usable);
     if let Some((device, _)) = contradicted.next() {
-        return Some(format!(
+        let text = format!(
             "The events of device {device} contradict its segments: its levels and its peak are not reliable."
-        ));
+        );
+        return Some((device, text));
     }
     let (device, figures) = report.devices.iter().max_by_key(|(_, it)| it.totals.allocated)?;
     let whole = figures.totals.allocated;
-    Some(format!(
-        "Device {device} has {} in use at the time of the snapshot{}.",
-        size(whole),
-        holder(&figures.live_sites, whole)
-    ))
+    // (Without a holder the state of the device says as much.)
+    let top = Some(holder(&figures.live_sites, whole)).filter(|top| !top.is_empty())?;
+    let text =
+        format!("Device {device} has {} in use at the time of the snapshot{top}.", size(whole));
+    Some((device, text))
 }
 
 impl Timeline {
@@ -52,18 +64,19 @@ impl Timeline {
 
 fn ran_out(device: &str, timeline: &Timeline, oom: &OomRow) -> String {
     let mut text = format!(
-        "Device {device} ran out of memory: an allocation of {} failed at {}, with {} of the {} reserved in use",
+        "Device {device} ran out of memory: an allocation of {} failed{}, with {} of the {} reserved in use",
         size(oom.size),
-        oom.site,
+        at(oom),
         size(oom.live_requested),
         size(oom.reserved)
     );
     if timeline.is_usable() {
         let replay = &timeline.replay;
         let top = holder(&replay.peak_sites, replay.peak_requested);
-        if !top.is_empty() {
-            text = format!("{text}. The peak was {}{top}", size(replay.peak_requested));
+        if replay.peak_requested > oom.live_requested && !top.is_empty() {
+            text.push_str(&format!(". The peak was {}", size(replay.peak_requested)));
         }
+        text.push_str(&top);
     }
     text.push('.');
     text
@@ -71,17 +84,48 @@ fn ran_out(device: &str, timeline: &Timeline, oom: &OomRow) -> String {
 
 fn peak(device: &str, timeline: &Timeline, report: &SnapshotReport) -> String {
     let replay = &timeline.replay;
+    let n = timeline.levels.requested.len().saturating_sub(1);
     let at = match replay.peak_index {
         0 => "before the first event".to_owned(),
         index => format!("at event {}", count(index as u64)),
     };
+    let is_ranged = report.reading.left_out_of(device).is_some();
+    let scope = match (is_ranged, replay.peak_index == n) {
+        (true, _) => " in the chosen range",
+        // (An allocation is the last event.)
+        (_, true) => " (memory still grew when the recording ended: the run may peak higher)",
+        _ => "",
+    };
+    let nameless = replay.peak_sites.first().filter(|top| top.site == NO_STACK);
+    let nameless = nameless.map_or(0, |top| top.bytes.min(replay.peak_untraced_bytes));
     format!(
-        "Memory in use peaks at {} on device {device}, {at} of {}{}{}.",
+        "Memory in use peaks at {} on device {device}, {at} of {}{scope}{}.{}",
         size(replay.peak_requested),
-        count(timeline.levels.requested.len().saturating_sub(1) as u64),
-        if report.reading.left_out_of(device).is_some() { " in the chosen range" } else { "" },
-        holder(&replay.peak_sites, replay.peak_requested)
+        count(n as u64),
+        holder(&replay.peak_sites, replay.peak_requested),
+        match percent(nameless, replay.peak_requested) >= MOST_NAMELESS && !is_ranged {
+            true =>
+                " Start recording before the model is loaded to see who holds what has no stack.",
+            false => "",
+        }
     )
+}
+
+/// The lines of a function whose sum says more than the first of them: its name, their number and bytes.
+fn function(sites: &[SiteRow]) -> Option<(String, usize, i64)> {
+    let first = sites.first()?;
+    let name = function_of(&first.site)?;
+    let own = sites.iter().filter(|row| function_of(&row.site).as_ref() == Some(&name));
+    let bytes = own.clone().fold(0_i64, |sum, row| sum.saturating_add(row.bytes));
+    let n = own.count();
+    (n <= MOST_LINES && bytes.saturating_mul(2) >= first.bytes.saturating_mul(3))
+        .then_some((name, n, bytes))
+}
+
+/// A share in percent, in words.
+pub(crate) fn share(part: i64, whole: i64) -> String {
+    let share = format!("{:.0}%", percent(part, whole));
+    if share == "100%" && part < whole { "over 99%".to_owned() } else { share }
 }
 
 /// The call site that holds most, where that says something.
@@ -89,40 +133,55 @@ fn holder(sites: &[SiteRow], whole: i64) -> String {
     let first = sites.first().filter(|top| top.bytes > 0);
     if let Some(first) = first.filter(|first| first.site == NO_STACK && first.bytes < whole) {
         // What is known of the rest, which is what the recording is about.
-        let share = percent(first.bytes, whole);
-        let next =
-            sites.get(1).filter(|next| percent(next.bytes, whole - first.bytes) >= LEAST_SHARE);
+        let next = sites.get(1);
+        let next = next.filter(|next| percent(next.bytes, whole - first.bytes) >= LEAST_SHARE);
         let next = next.map_or_else(String::new, |next| {
-            format!(
-                "; {} of the rest from {}{}",
-                size(next.bytes),
-                next.site,
-                of_it_in(next.inside.as_ref())
-            )
+            format!("; {} of the rest from {}{}", size(next.bytes), next.site, detail(next))
         });
         return format!(
-            ", {} ({share:.0}%) of it without a recorded stack{next}",
-            size(first.bytes)
+            ", {} ({}) of it without a recorded stack{next}",
+            size(first.bytes),
+            share(first.bytes, whole)
         );
     }
-    match first.filter(|top| top.site != NO_STACK) {
-        Some(top) if top.bytes == whole => {
-            format!(", all of it from {}{}", top.site, of_it_in(top.inside.as_ref()))
-        }
-        Some(top) if percent(top.bytes, whole) >= LEAST_SHARE => {
-            let next = sites.get(1).filter(|next| next.site != NO_STACK);
-            let equal = next.filter(|next| percent(next.bytes, top.bytes) >= LEAST_EQUAL);
-            format!(
-                ", {} ({:.0}%) of it from {}{}{}",
-                size(top.bytes),
-                percent(top.bytes, whole),
-                top.site,
-                of_it_in(top.inside.as_ref()),
-                equal.map_or_else(String::new, |next| {
-                    format!(", and {} from {}", size(next.bytes), next.site)
-                })
-            )
-        }
-        _ => String::new(),
+    let Some(top) = first.filter(|top| top.site != NO_STACK) else { return String::new() };
+    if top.bytes == whole {
+        return format!(", all of it from {}{}", top.site, detail(top));
     }
+    if let Some((name, n, bytes)) = function(sites).filter(|of| percent(of.2, whole) >= LEAST_SHARE)
+    {
+        return format!(
+            ", {} ({}) of it from {name} ({n} of its lines together)",
+            size(bytes),
+            share(bytes, whole)
+        );
+    }
+    let least = if top.site.starts_with("<autograd>") { LEAST_NODE } else { LEAST_SHARE };
+    if percent(top.bytes, whole) < least {
+        return String::new();
+    }
+    let next = sites.get(1).filter(|next| next.site != NO_STACK);
+    let equal = next.filter(|next| percent(next.bytes, top.bytes) >= LEAST_EQUAL);
+    format!(
+        ", {} ({}) of it from {}{}{}",
+        size(top.bytes),
+        share(top.bytes, whole),
+        top.site,
+        detail(top),
+        equal.map_or_else(String::new, |next| {
+            format!(", and {} from {}", size(next.bytes), next.site)
+        })
+    )
+}
+
+/// What is below and above a call site.
+fn detail(of: &SiteRow) -> String {
+    let mut text = of_it_in(of.inside.as_ref());
+    let callers = of.callers.iter();
+    let callers: Vec<String> =
+        callers.map(|(caller, bytes)| format!("{caller} ({})", size(*bytes))).collect();
+    if !callers.is_empty() {
+        text.push_str(&format!(", called by {}", callers.join(", ")));
+    }
+    text
 }

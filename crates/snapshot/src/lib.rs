@@ -23,6 +23,7 @@ mod findings;
 mod flame;
 mod headline;
 mod inside;
+mod intro;
 mod leaks;
 mod library;
 mod model;

@@ -7,7 +7,7 @@ use std::slice::Iter;
 
 use serde::Serialize;
 
-use crate::inside::inside;
+use crate::inside::{callers, inside};
 use crate::model::{Action, Block, Event, Snapshot};
 use crate::site::{ByPhase, SiteRow, Sites, Sums, as_reference};
 use crate::stacks::StackId;
@@ -293,6 +293,7 @@ pub(crate) fn replay(snapshot: &Snapshot, device: i64, sites: &Sites) -> (Replay
         let is_own = |(stack, _): &&(StackId, i64)| sites.name(sites.site(*stack)) == row.site;
         let own: Vec<_> = at_peak.iter().filter(is_own).copied().collect();
         row.inside = inside(&snapshot.stacks, &own);
+        row.callers = callers(&snapshot.stacks, &own, bytes);
     }
     let faulty = double_alloc + faults.orphans + faults.double_frees + faults.mismatches > 0
         || later_faults > 0

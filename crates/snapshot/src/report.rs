@@ -8,6 +8,7 @@ use report::Drawing;
 
 use crate::chart::Chart;
 use crate::classes::{ClassRow, Classes};
+use crate::inside::{callers, inside};
 use crate::leaks::{LeakRow, leaks};
 use crate::model::{Action, Event, Reading, Segment, Snapshot};
 use crate::releases::Releases;
@@ -18,8 +19,7 @@ use crate::steps::StepRow;
 use crate::totals::{FreeBytes, Totals, free_bytes, grouped, ratio, rounded, totals};
 use crate::whatif::WhatIf;
 
-/// Rows of a list of sites.
-/// Rows of the list of segments.
+/// Rows of the list of segments, and of that of blocks.
 const MOST_SEGMENTS: usize = 10;
 
 /// The figures of a snapshot. Its JSON has the keys of the reference program.
@@ -88,6 +88,9 @@ pub struct DeviceReport {
     pub(crate) leaks: Option<Vec<LeakRow>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) steps: Option<u64>,
+    /// The rounded sizes of its largest blocks in use, the largest first.
+    #[serde(skip)]
+    pub(crate) largest_blocks: Vec<i64>,
     /// Free bytes with the page rule for expandable segments.
     #[serde(skip)]
     pub(crate) free: FreeBytes,
@@ -212,11 +215,25 @@ fn device_report(snapshot: &Snapshot, device: i64, sites: &Sites) -> DeviceRepor
         snapshot.segments.iter().filter(|segment| segment.device == device).collect();
     let trace = snapshot.trace(device);
     let mut live = Sums::new(sites);
+    let mut blocks = Vec::new();
+    let mut largest_blocks = Vec::new();
     for block in segments.iter().flat_map(|segment| snapshot.blocks_of(segment)) {
         if block.is_active() {
             live.add(block.stack, block.size);
+            blocks.push((block.stack, block.size));
+            largest_blocks.push(block.size);
         }
     }
+    let mut live_sites = live.rows();
+    if let Some(first) = live_sites.first_mut() {
+        blocks.retain(|(stack, _)| sites.name(sites.site(*stack)) == first.site);
+        let all = largest_blocks.iter().fold(0_i64, |sum, size| sum.saturating_add(*size));
+        first.inside = inside(&snapshot.stacks, &blocks);
+        first.callers = callers(&snapshot.stacks, &blocks, all);
+    }
+    largest_blocks.sort_unstable();
+    largest_blocks.reverse();
+    largest_blocks.truncate(MOST_SEGMENTS);
     let mut actions = BTreeMap::new();
     for event in trace {
         *actions.entry(event.action).or_insert(0u64) += 1;
@@ -231,7 +248,7 @@ fn device_report(snapshot: &Snapshot, device: i64, sites: &Sites) -> DeviceRepor
         largest_segments: largest(&segments),
         invariant_violations: violations(snapshot, &segments),
         live_by_site: live.references(),
-        live_sites: live.rows(),
+        live_sites,
         live_by_phase: live.phases.clone(),
         actions: actions
             .into_iter()
@@ -242,6 +259,7 @@ fn device_report(snapshot: &Snapshot, device: i64, sites: &Sites) -> DeviceRepor
         steps: leaks.as_ref().map(|leaks| leaks.steps),
         leaks: leaks.map(|leaks| leaks.leaks),
         free: free_bytes(snapshot, &segments),
+        largest_blocks,
         segments_picture: None,
     }
 }
@@ -371,7 +389,27 @@ fn ooms(snapshot: &Snapshot, device: i64, levels: &Levels, sites: &Sites) -> Vec
     states.iter().filter_map(row).collect()
 }
 
+impl DeviceReport {
+    /// Whether an allocation failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.timeline.as_ref().is_some_and(|timeline| !timeline.ooms.is_empty())
+    }
+}
+
+impl Timeline {
+    /// Whether most of what was in use at a failed allocation was free when the snapshot was written: the error unwound.
+    pub(crate) fn is_unwound(&self) -> bool {
+        let last = self.ooms.last();
+        last.is_some_and(|oom| self.replay.end_requested.saturating_mul(2) < oom.live_requested)
+    }
+}
+
 impl SnapshotReport {
+    /// Whether another device ran out of memory, and this one did not.
+    pub(crate) fn is_bystander(&self, figures: &DeviceReport) -> bool {
+        !figures.has_failed() && self.devices.values().any(DeviceReport::has_failed)
+    }
+
     /// The event before which a device's requested memory peaks. `None` without a usable timeline.
     #[must_use]
     pub fn peak_index(&self, device: &str) -> Option<usize> {

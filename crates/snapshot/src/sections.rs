@@ -6,11 +6,15 @@ use serde::Serialize;
 
 use crate::amounts::{amount, percent, size};
 use crate::headline::headline;
-use crate::model::{LeftOut, Reading};
+use crate::intro::intro;
 use crate::report::{DeviceReport, SnapshotReport, Timeline};
-use crate::site::{MOST_SITES, NO_STACK, SiteRow};
+use crate::site::{BENCHMARK, MOST_SITES, SiteRow};
 use crate::state::AllocatorState;
+use crate::steps::flat;
 use crate::totals::Totals;
+
+/// Autotuning is told from this share of all allocated bytes on, in percent.
+const LEAST_TUNED: f64 = 10.0;
 
 macro_rules! columns {
     ($($key:ident $title:literal $unit:ident $help:literal $cell:expr;)*) => {
@@ -109,160 +113,34 @@ impl SnapshotReport {
     pub fn sections(&self) -> Vec<Section> {
         let Self { devices, reading, what_if, findings, is_complete, .. } = self;
         let mut summary = Section::new("memory", "Memory");
-        let mut gaps = gaps_of(reading);
-        if reading.is_partial() {
-            // Before any figure, because every figure is too small.
-            summary.intro.append(&mut gaps);
-        }
-        summary.intro.extend(headline(self));
-        summary.intro.extend(reading.left_out.iter().map(|(device, left_out)| {
-            let kept = self.n_events(&device.to_string());
-            ranged(*device, *left_out, kept as u64)
-        }));
-        summary.intro.extend(devices.iter().map(|(device, figures)| state(device, figures)));
-        summary.intro.extend(not_recorded(self));
-        if devices.is_empty() {
-            summary.intro.push("The snapshot has no segment and no event.".to_owned());
-        }
-        summary.intro.append(&mut gaps);
-        if !is_complete {
-            summary
-                .intro
-                .push("Findings and other allocator settings are being computed.".to_owned());
-        }
+        summary.intro = intro(self);
         summary.findings.clone_from(findings);
         let mut sections = vec![summary];
+        let first = headline(self).map(|(device, _)| device);
         for (device, figures) in devices {
+            let is_bystander = self.is_bystander(figures);
+            let from = sections.len();
             sections.push(totals_section(device, figures));
-            if let Some(timeline) = &figures.timeline {
+            if let Some(timeline) = &figures.timeline
+                && timeline.replay.timeline_usable
+            {
                 let is_ranged = reading.left_out_of(device).is_some();
                 let is_partial = reading.is_partial();
-                let scope = Scope { is_partial, is_complete: *is_complete, is_ranged };
+                let is_first = first == Some(device);
+                let scope = Scope { is_partial, is_complete: *is_complete, is_ranged, is_first };
                 sections.push(timeline_section(device, figures, timeline, scope));
+                sections.extend(what_if.get(device).and_then(|it| it.section(device)));
             }
-            let is_usable = |it: &Timeline| it.replay.timeline_usable;
-            if let Some(what_if) = what_if.get(device)
-                && figures.timeline.as_ref().is_some_and(is_usable)
-            {
-                sections.push(what_if.section(device));
+            if is_bystander {
+                // (The first chapter has its line.)
+                for section in sections.iter_mut().skip(from) {
+                    section.intro.clear();
+                    section.tables.iter_mut().for_each(|table| table.page_only = true);
+                }
             }
         }
         sections
     }
-}
-
-/// Why there is no timeline, and how to record one; `None` where a device has one, and where events were left out or lost.
-fn not_recorded(report: &SnapshotReport) -> Option<String> {
-    let SnapshotReport { devices, reading, .. } = report;
-    let is_known = |figures: &DeviceReport| figures.events > 1;
-    if devices.is_empty()
-        || devices.values().any(is_known)
-        || reading.is_partial()
-        || !reading.left_out.is_empty()
-    {
-        return None;
-    }
-    let has_stacks =
-        devices.values().any(|it| it.live_sites.iter().any(|row| row.site != NO_STACK));
-    let is_single = devices.values().any(|figures| figures.events > 0);
-    let what = if reading.is_segment_list {
-        "The file is the list of segments that torch.cuda.memory_snapshot() returns: it has no events."
-    } else if is_single && reading.has_history {
-        "The file records no timeline: it has a single event, as with trace_alloc_max_entries=1, the default of PyTorch 2.0."
-    } else if is_single {
-        "The file records no timeline: it has a single event, as with enabled=\"state\"."
-    } else if has_stacks {
-        "The file has no events: recording was off when the snapshot was taken."
-    } else {
-        "The file has no events and no stacks: recording was off."
-    };
-    let missing = if has_stacks { "a peak" } else { "call sites, a peak" };
-    // (Blocks have a history in PyTorch 2.0, whose function has other parameters.)
-    let parameters = match reading.has_history {
-        true => "True, trace_alloc_max_entries=100000, trace_alloc_record_context=True",
-        false => "",
-    };
-    Some(format!(
-        "{what} For {missing} and its causes, call torch.cuda.memory._record_memory_history({parameters}) at the start of the process, and \
-         write torch.cuda.memory._snapshot() after the steps of interest."
-    ))
-}
-
-/// What a chosen range leaves out, and what that means for the figures.
-fn ranged(device: usize, LeftOut { before, behind }: LeftOut, kept: u64) -> String {
-    let all = count(before + kept + behind);
-    if kept == 0 {
-        return format!("Device {device}: no event of its {all} is in the chosen range.");
-    }
-    format!(
-        "Device {device}: only events {} to {} of {all} were kept, {} before and {} behind them left out. Peak, states, call sites and \
-         findings are those of this range; its events are numbered from 0, its steps from 1. Segments and blocks are those at the time of the snapshot.",
-        count(before),
-        count(before + kept - 1),
-        count(before),
-        count(behind)
-    )
-}
-
-fn state(device: &str, figures: &DeviceReport) -> String {
-    let totals = &figures.totals;
-    let private = match figures.free.private {
-        0 => String::new(),
-        bytes => {
-            format!(", {} free in private pools (as of CUDA graphs, which keep them)", size(bytes))
-        }
-    };
-    format!(
-        "Device {device} at the time of the snapshot: {} reserved, {} allocated ({:.0}% of reserved), {} free and returnable, \
-         {} free and not returnable{private}.",
-        size(totals.reserved),
-        size(totals.allocated),
-        percent(totals.allocated, totals.reserved),
-        size(figures.free.releasable),
-        size(figures.free.hard)
-    )
-}
-
-/// What was not read.
-fn gaps_of(reading: &Reading) -> Vec<String> {
-    let mut lines = Vec::new();
-    if reading.is_cut {
-        lines.push(
-            "The file is cut: what stands before the cut is shown, and the totals are too small."
-                .to_owned(),
-        );
-    }
-    let list = |counts: &std::collections::BTreeMap<String, u64>| {
-        counts
-            .iter()
-            .map(|(name, n)| format!("{name} ({})", count(*n)))
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
-    for (n, what) in [
-        (reading.damaged_elements, "objects could be read only in part or not at all"),
-        (reading.unreadable_numbers, "sizes are missing or unreadable and count as 0"),
-        (reading.compression_faults, "faults in the compressed data"),
-        (reading.bytes_after, "bytes after the end of the document were ignored"),
-    ] {
-        if n > 0 {
-            lines.push(format!("{} {what}.", count(n)));
-        }
-    }
-    if !reading.unknown_keys.is_empty() {
-        lines.push(format!("Keys that were not used: {}.", list(&reading.unknown_keys)));
-    }
-    if !reading.unknown_states.is_empty() {
-        lines.push(format!(
-            "Unknown states of blocks, counted as active: {}.",
-            list(&reading.unknown_states)
-        ));
-    }
-    if !reading.unknown_actions.is_empty() {
-        lines
-            .push(format!("Unknown events, only counted: {}.", reading.unknown_actions.join(", ")));
-    }
-    lines
 }
 
 fn totals_section(device: &str, figures: &DeviceReport) -> Section {
@@ -292,8 +170,8 @@ fn totals_section(device: &str, figures: &DeviceReport) -> Section {
             TotalsRow::of(format!("{private}{what} {key}"), totals)
         }));
     }
-    // (The row of the device is in the first chapter.)
-    let is_single = is_printed.iter().filter(|is_printed| **is_printed).count() < 2;
+    // (The first chapter has the state of the device; types of segments say nothing more that anybody acts on.)
+    let is_single = figures.by_stream.len() < 2 && figures.free.private == 0;
     section.drawings.extend(figures.segments_picture.clone());
     section.tables = vec![
         Table::of("totals", "Totals", &rows).only_on_page(is_single).printing(is_printed),
@@ -302,17 +180,31 @@ fn totals_section(device: &str, figures: &DeviceReport) -> Section {
             "Blocks in use by call site (rounded sizes)",
             &figures.live_sites,
             figures.totals.active,
+            // (The peak of a recording that ends with it is the state at the end.)
+            figures.timeline.as_ref().is_some_and(|it| {
+                it.is_unwound() || it.is_usable() && it.replay.peak_index == figures.events
+            }),
         ),
     ];
     section
 }
 
-/// A table of call sites; documents print those that have at least a thousandth of all bytes.
-fn sites(id: &'static str, title: &'static str, rows: &[SiteRow], whole: i64) -> Table {
+/// A table of call sites; documents print those that have at least a thousandth of all bytes, and no table where one site has nearly
+/// all: the first sentence names it.
+fn sites(
+    id: &'static str,
+    title: &'static str,
+    rows: &[SiteRow],
+    whole: i64,
+    is_only_on_page: bool,
+) -> Table {
     let rows = rows.get(..MOST_SITES).unwrap_or(rows);
     let is_large = |row: &SiteRow| row.bytes.saturating_mul(1000) >= whole;
-    // (One row has the sum that the sentences have.)
-    Table::of(id, title, rows).only_on_page(rows.len() < 2).printing(rows.iter().map(is_large))
+    let is_one =
+        rows.first().is_none_or(|row| row.bytes.saturating_mul(100) >= whole.saturating_mul(90));
+    Table::of(id, title, rows)
+        .only_on_page(is_only_on_page || is_one)
+        .printing(rows.iter().map(is_large))
 }
 
 /// Of what the figures of a device are.
@@ -324,13 +216,15 @@ struct Scope {
     is_complete: bool,
     /// Only a range of the events was kept.
     is_ranged: bool,
+    /// The first sentence has the peak of the device.
+    is_first: bool,
 }
 
 fn timeline_section(
     device: &str,
     figures: &DeviceReport,
     timeline: &Timeline,
-    Scope { is_partial, is_complete, is_ranged }: Scope,
+    Scope { is_partial, is_complete, is_ranged, is_first }: Scope,
 ) -> Section {
     let mut section = Section::new("timeline", "");
     section.id = format!("timeline-{device}").into();
@@ -342,9 +236,6 @@ fn timeline_section(
         .map(|(action, count)| ActionRow { action: action.clone(), count: *count })
         .collect();
     section.tables.push(Table::of("actions", "Events", &actions).only_on_page(true));
-    if !replay.timeline_usable {
-        return section;
-    }
     if is_partial {
         section.intro.push(
             "A part of the file is missing or damaged, so no timeline and no peak are shown."
@@ -353,29 +244,31 @@ fn timeline_section(
         return section;
     }
     if !replay.trace_matches_snapshot {
-        section.intro.push(
-            "The events contradict the segments, so no timeline and no peak are shown.".to_owned(),
-        );
+        // (A finding has the reasons.)
         return section;
     }
-    let window = if is_ranged {
-        "of the chosen range"
-    } else if replay.free_of_untraced > 0 || replay.start_requested > 0 {
-        "in the recorded window (memory was in use before its first event)"
-    } else {
-        "of the recording"
-    };
-    section.intro.push(format!(
-        "The peak {window} is {} requested, before event {} of {}; reserved memory peaks at {}.{}",
-        size(replay.peak_requested),
-        count(replay.peak_index as u64),
-        count(figures.events as u64),
-        size(replay.peak_reserved),
-        match replay.peak_untraced_bytes {
-            0 => String::new(),
-            bytes => format!(" {} of the peak were allocated before the first event.", size(bytes)),
-        }
-    ));
+    if !is_first {
+        section.intro.push(format!(
+            "Memory in use peaks at {}{}, before event {} of {}.",
+            size(replay.peak_requested),
+            if is_ranged { " in the chosen range" } else { "" },
+            count(replay.peak_index as u64),
+            count(figures.events as u64),
+        ));
+    }
+    if replay.peak_reserved != figures.totals.reserved {
+        section.intro.push(format!("Reserved memory peaks at {}.", size(replay.peak_reserved)));
+    }
+    let churn = timeline.churn.alloc_bytes;
+    let tuned = timeline.alloc_sites.iter().find(|row| row.site == BENCHMARK);
+    if let Some(tuned) = tuned.filter(|row| percent(row.bytes, churn) >= LEAST_TUNED) {
+        section.intro.push(format!(
+            "The recording contains compilation: {} of the {} allocated in it are benchmarks of autotuning. Record behind the first calls \
+             to see what a call needs.",
+            size(tuned.bytes),
+            size(churn)
+        ));
+    }
     section.drawings.extend(timeline.picture.clone());
     let phases: Vec<PhaseRow> = replay
         .peak_by_phase
@@ -385,26 +278,37 @@ fn timeline_section(
     let classes = &timeline.classes.rows;
     if is_complete {
         let title = "What the allocations are for (estimate)";
-        section.tables.push(Table::of("classes", title, classes));
+        let (peak, all) = (replay.peak_requested, timeline.churn.alloc_bytes);
+        let is_part = |part: i64, whole: i64| part > 0 && part.saturating_mul(100) >= whole;
+        let is_printed = classes
+            .iter()
+            .map(|row| is_part(row.peak_bytes, peak) || is_part(row.allocated_bytes, all));
+        section.tables.push(Table::of("classes", title, classes).printing(is_printed));
     }
     if !timeline.by_step.is_empty() {
         let table = Table::of("memory-by-step", "Memory by step", &timeline.by_step);
-        section.tables.push(table.only_on_page(timeline.by_step.len() < 2));
+        // (A sentence says that steps are alike.)
+        let is_told = timeline.by_step.len() < 2 || flat(device, &timeline.by_step).is_some();
+        section.tables.push(table.only_on_page(is_told));
     }
     section.tables.extend([
+        // (Purposes tell more than phases.)
         Table::of("peak-by-phase", "Alive at the peak by phase", &phases)
-            .only_on_page(phases.len() < 2),
+            .only_on_page(phases.len() < 2 || !classes.is_empty()),
         sites(
             "peak-by-site",
             "Alive at the peak by call site (requested sizes)",
             &replay.peak_sites,
             replay.peak_requested,
+            false,
         ),
+        // (What was allocated and freed again explains no peak.)
         sites(
             "alloc-by-site",
             "All allocations by call site (requested sizes)",
             &timeline.alloc_sites,
             timeline.churn.alloc_bytes,
+            true,
         ),
     ]);
     section

@@ -15,6 +15,10 @@ pub(crate) const WORKSPACE: &str = "<library workspace> cuBLAS";
 /// The site of what a compiler allocates to time kernels.
 pub(crate) const BENCHMARK: &str = "<compilation> benchmarks of autotuning";
 
+/// The site of what the engine of autograd allocates to look for NaN, where `torch.autograd.set_detect_anomaly` is on
+/// (`torch/csrc/autograd/engine.cpp`, `call_function`).
+pub(crate) const ANOMALY: &str = "<anomaly detection> checks for NaN";
+
 /// The function of `torch/nn/modules/module.py` through which `to`, `cuda`, `half` and their like move or cast what a module holds.
 pub(crate) const MOVE: &str = "_apply";
 /// The methods of modules that move, cast or load what they hold.
@@ -26,6 +30,9 @@ pub(crate) const OFFLOAD: (&str, &str) =
 
 /// Call sites that are listed.
 pub(crate) const MOST_SITES: usize = 20;
+
+/// Parts of installed packages whose lines call what they were given, and name no cause.
+const WRAPPERS: &[&str] = &["torch/", "accelerate/hooks.py"];
 
 /// Frames that belong to the recording of the stack or to the interpreter, and name no cause.
 const OMITTED: &[&str] = &[
@@ -103,10 +110,13 @@ pub(crate) struct SiteRow {
     pub(crate) bytes: i64,
     /// Blocks or allocations.
     pub(crate) count: u64,
-    /// Of the sites that hold most at the peak, and that call a module: the deepest frame of a package with at least half of the
-    /// bytes, and these bytes.
+    /// Of the sites that hold most at the peak, and that call a package: the deepest frame of it with at least half of the bytes,
+    /// and these bytes.
     #[serde(skip)]
     pub(crate) inside: Option<(String, i64)>,
+    /// Of a site with nearly all bytes: the lines of the program that call it, with their bytes, most first.
+    #[serde(skip)]
+    pub(crate) callers: Vec<(String, i64)>,
 }
 
 /// What is inside of a call site, as the end of a sentence about its bytes.
@@ -147,7 +157,7 @@ impl Sites {
 
     /// Whether it is a cause that a person can change: neither unknown nor a library or a compiler that allocates for itself.
     pub(crate) fn is_line(&self, site: usize) -> bool {
-        ![NO_STACK, WORKSPACE, BENCHMARK].contains(&self.name(site))
+        ![NO_STACK, WORKSPACE, BENCHMARK, ANOMALY].contains(&self.name(site))
     }
 
     pub(crate) fn site(&self, stack: StackId) -> usize {
@@ -213,6 +223,7 @@ impl<'a> Sums<'a> {
             bytes: sum.0,
             count: sum.1,
             inside: None,
+            callers: Vec::new(),
         };
         rows.into_iter().map(row).collect()
     }
@@ -239,7 +250,7 @@ fn autograd_node(name: &str) -> Option<&str> {
 struct Shown {
     is_python: bool,
     is_library: bool,
-    /// Of an installed package, but not of PyTorch.
+    /// Of an installed package, but not of PyTorch or another wrapper.
     is_package: bool,
     /// Of the optimizers of PyTorch.
     is_optimizer: bool,
@@ -269,6 +280,10 @@ struct Shown {
     is_benchmark: bool,
     /// As a name: a function of ATen or c10, which everything that allocates calls.
     is_native: bool,
+    /// As a name: of ATen, asks for NaN.
+    is_nan_check: bool,
+    /// As a name: the engine of autograd runs one node.
+    runs_node: bool,
 }
 
 impl Shown {
@@ -279,7 +294,9 @@ impl Shown {
         Self {
             is_python: is_python(text),
             is_library: is_library(text),
-            is_package: is_python(text) && package.is_some_and(|it| !it.starts_with("torch/")),
+            is_package: is_python(text)
+                && package
+                    .is_some_and(|it| !WRAPPERS.iter().any(|wrapper| it.starts_with(wrapper))),
             is_optimizer: path.contains("/torch/optim/"),
             runs_backward: path.contains("/torch/autograd/graph.py"),
             has_backward: path.contains("/torch/autograd/__init__.py"),
@@ -302,9 +319,12 @@ impl Shown {
                 .iter()
                 .any(|part| text.contains(part)),
             // (A type may be before the name, and types of the same namespaces behind it.)
-            is_native: ["at::", "c10::"]
+            is_native: ["at::", "c10::", "torch::autograd::VariableType"]
                 .iter()
                 .any(|space| plain(text).split(' ').any(|word| word.starts_with(space))),
+            is_nan_check: text.starts_with("at::")
+                && (text.contains("isnan") || text.contains("_is_any_true")),
+            runs_node: text.contains("autograd::Engine::evaluate_function"),
         }
     }
 }
@@ -369,21 +389,16 @@ impl<'a> Texts<'a> {
         }
     }
 
-    fn is_own(&mut self, frame: &Frame) -> bool {
+    /// Whether a frame is of the program.
+    pub(crate) fn is_own(&mut self, frame: &Frame) -> bool {
         let file = self.shown(frame.filename);
         file.is_python && !file.is_library
     }
 
-    /// The frames of installed packages, but for PyTorch, below a call site that calls a module, innermost first.
+    /// The frames of installed packages, but for PyTorch, below a call site, innermost first.
     pub(crate) fn below(&mut self, frames: &[Frame]) -> Vec<Frame> {
         let own = frames.iter().position(|frame| self.is_own(frame)).unwrap_or_default();
         let below = frames.get(..own).unwrap_or_default();
-        let calls = |texts: &mut Self, frame: &Frame| {
-            texts.shown(frame.filename).is_module && texts.shown(frame.name).is_call
-        };
-        if !below.iter().any(|frame| calls(self, frame)) {
-            return Vec::new();
-        }
         below.iter().filter(|frame| self.shown(frame.filename).is_package).copied().collect()
     }
 
@@ -406,6 +421,13 @@ impl<'a> Texts<'a> {
         let is_node = |frame: &Frame| autograd_node(stacks.text(frame.name)).is_some();
         if is_python || frames.iter().any(is_node) {
             return None;
+        }
+        let has = |texts: &mut Self, of: fn(&Shown) -> bool| {
+            frames.iter().any(|frame| of(&texts.shown(frame.name)))
+        };
+        // (No node computes it: the engine itself does.)
+        if has(self, |name| name.runs_node) && has(self, |name| name.is_nan_check) {
+            return Some(ANOMALY.to_owned());
         }
         let named = |frame: &&Frame| {
             let name = self.shown(frame.name);

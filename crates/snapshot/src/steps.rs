@@ -3,7 +3,7 @@
 use report::{Cell, Column, Row, Unit};
 use serde::Serialize;
 
-use crate::amounts::amount;
+use crate::amounts::{amount, size};
 use crate::leaks::step_ends;
 use crate::model::{Action, Event, Snapshot};
 use crate::replay::Levels;
@@ -24,11 +24,51 @@ pub(crate) struct StepRow {
     pub(crate) segment_allocs: u64,
 }
 
+/// Steps that show whether memory grows, and snapshots that mark steps.
+const LEAST_STEPS: usize = 3;
+
+/// Steps are alike up to this part of their peak, in percent.
+const MOST_CHANGE: i64 = 1;
+
+/// What steps that are alike have in use, from the second one on; `None` where they differ, or are few.
+pub(crate) fn flat(device: &str, rows: &[StepRow]) -> Option<String> {
+    let steps = rows.iter().filter(|row| row.step > 1);
+    let range = |of: fn(&StepRow) -> i64| {
+        let values = || steps.clone().map(of);
+        Some((values().min()?, values().max()?))
+    };
+    let (ends, peaks) = (range(|row| row.end_requested)?, range(|row| row.peak_requested)?);
+    let is_flat = |(least, most): (i64, i64)| {
+        (most - least).saturating_mul(100) <= peaks.1.saturating_mul(MOST_CHANGE)
+    };
+    let n = steps.clone().count();
+    if n < LEAST_STEPS || !is_flat(ends) || !is_flat(peaks) {
+        return None;
+    }
+    let told = |(least, most): (i64, i64)| match least == most {
+        true => size(most),
+        false => format!("{} to {}", size(least), size(most)),
+    };
+    Some(format!(
+        "Device {device}: memory does not grow. Each of the {n} steps after the first peaks at {} and ends with {} in use.",
+        told(peaks),
+        told(ends)
+    ))
+}
+
 /// The steps of a device, and what follows the last; none where no step ends, or where events have no time.
 #[inline(never)]
 pub(crate) fn steps(snapshot: &Snapshot, device: i64, levels: &Levels) -> Vec<StepRow> {
     let trace = snapshot.trace(device);
-    let ends = step_ends(snapshot, device);
+    let mut ends = step_ends(snapshot, device);
+    if ends.is_empty() {
+        // (A program that looks at its memory in every iteration marks them.)
+        let marks = trace.iter().filter(|event| event.action == Action::Snapshot);
+        ends.extend(marks.filter_map(Event::time));
+        if ends.len() < LEAST_STEPS {
+            return Vec::new();
+        }
+    }
     if ends.is_empty() || !trace.iter().any(|event| event.time().is_some()) {
         return Vec::new();
     }
@@ -71,7 +111,7 @@ impl Row for StepRow {
             key: "step",
             title: "Step",
             unit: Unit::Text,
-            help: "In the order of the recording: a step ends with its ProfilerStep annotation, else with Optimizer.step.",
+            help: "In the order of the recording: a step ends with its ProfilerStep annotation, else with Optimizer.step, else with a snapshot.",
             cell: |row| match row.step {
                 0 => "after the last".into(),
                 step => Cell::Text(step.to_string().into()),

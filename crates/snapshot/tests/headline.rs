@@ -56,6 +56,27 @@ fn a_peak_is_named_with_the_site_that_holds_most() {
 }
 
 #[test]
+fn a_recording_that_ends_with_its_peak_says_so() {
+    let mut grows = document(&[]);
+    grows["device_traces"][0].as_array_mut().unwrap().truncate(3);
+    let blocks = [
+        block(1 << 40, 30 * MIB, "active_allocated"),
+        block((1 << 40) + 30 * MIB, 10 * MIB, "active_allocated"),
+    ];
+    let segment = &mut grows["segments"][0];
+    segment["allocated_size"] = json!(40 * MIB);
+    segment["active_size"] = json!(40 * MIB);
+    segment["blocks"] = json!(blocks);
+    let said = first(&grows);
+    assert!(
+        said.contains(
+            "at event 3 of 3 (memory still grew when the recording ended: the run may peak higher)"
+        ),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_failed_allocation_comes_before_the_peak() {
     let oom = json!({"action": "oom", "device_free": 0, "size": 90 * MIB, "stream": 0, "frames": frames(11)});
     assert_eq!(
@@ -78,7 +99,10 @@ fn events_that_contradict_the_segments_have_no_peak() {
 fn without_events_the_state_is_told() {
     let mut alone = document(&[]);
     alone["device_traces"] = json!([[]]);
-    assert_eq!(first(&alone), "Device 0 has 30.0 MiB in use at the time of the snapshot.");
+    assert_eq!(
+        first(&alone),
+        "Device 0 at the time of the snapshot: 40.0 MiB reserved, 30.0 MiB allocated (75% of reserved), 10.0 MiB free and not returnable."
+    );
 }
 
 #[test]
@@ -90,6 +114,6 @@ fn what_has_no_stack_is_told_with_the_first_site_of_the_rest() {
     assert_eq!(
         first(&later),
         "Memory in use peaks at 40.0 MiB on device 0, at event 1 of 3, 30.0 MiB (75%) of it without a recorded stack; 10.0 MiB of the \
-         rest from /app/net.py:9:forward."
+         rest from /app/net.py:9:forward. Start recording before the model is loaded to see who holds what has no stack."
     );
 }

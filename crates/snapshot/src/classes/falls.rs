@@ -43,6 +43,8 @@ pub(crate) struct AtPeak {
     /// The level, and the event that it comes before.
     pub(crate) level: i64,
     pub(crate) event: usize,
+    /// Those of them that are activations: backward needs them.
+    pub(crate) activations: i64,
     /// The deepest frame of the module that the site calls, and what it holds of the bytes.
     pub(crate) inside: Option<(String, i64)>,
 }
@@ -50,7 +52,7 @@ pub(crate) struct AtPeak {
 /// What the peak is without some allocations; `None` where it falls by too little.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Falls {
-    /// Without the largest known class.
+    /// Without the largest known class; without activations, also without the copies that autocast makes, because a checkpoint drops both.
     pub(crate) class: Option<i64>,
     /// Without what attention allocates that stores its scores.
     pub(crate) attention: Option<i64>,
@@ -61,7 +63,7 @@ pub(crate) struct Falls {
 }
 
 /// File and function of a call site; `None` for one of another form.
-fn function_of(site: &str) -> Option<String> {
+pub(crate) fn function_of(site: &str) -> Option<String> {
     let (rest, function) = site.rsplit_once(':')?;
     let (file, line) = rest.rsplit_once(':')?;
     // (A whole script is no function.)
@@ -126,8 +128,8 @@ impl Lives {
         peak
     }
 
-    /// The call site that holds most of a level, but for some; else the function whose lines do. Parameters do not count:
-    /// they are a finding of their own. What libraries and compilers allocate for themselves is of no line.
+    /// The call site that holds most of a level, but for some; else the function whose lines do. Parameters and the state of the
+    /// optimizer do not count: they are a finding of their own, and nothing frees them earlier. What libraries and compilers allocate for themselves is of no line.
     #[inline(never)]
     fn maker(
         &self,
@@ -137,7 +139,7 @@ impl Lives {
     ) -> Option<(Vec<usize>, AtPeak)> {
         let mut sums = vec![0_i64; sites.len()];
         let is_there =
-            |held: &&Held| held.from <= event && event <= held.to && held.class != Class::Parameter;
+            |held: &&Held| held.from <= event && event <= held.to && !held.class.is_kept();
         for held in self.0.iter().filter(is_there) {
             if let Some(sum) = sums.get_mut(sites.site(held.stack)) {
                 *sum = sum.saturating_add(held.size);
@@ -161,11 +163,14 @@ impl Lives {
         };
         let own = |held: &&Held| found.contains(&sites.site(held.stack));
         let own = self.0.iter().filter(is_there).filter(own);
+        let activations = own.clone().filter(|held| held.class == Class::Activation);
+        let activations = activations.fold(0_i64, |sum, held| sum.saturating_add(held.size));
         let blocks: Vec<(StackId, i64)> = own.map(|held| (held.stack, held.size)).collect();
         let n = blocks.len() as u64;
         let inside = if found.len() == 1 { inside(stacks, &blocks) } else { None };
         let n_lines = found.len();
-        Some((found, AtPeak { site: name, n_lines, bytes, blocks: n, level, event, inside }))
+        let site = name;
+        Some((found, AtPeak { site, n_lines, bytes, blocks: n, level, event, activations, inside }))
     }
 
     /// Replays the levels without what a finding may name.
@@ -183,7 +188,10 @@ impl Lives {
         let without =
             |is_out: &dyn Fn(&Held) -> bool| is_worth(self.peak_without(levels, is_out).0);
         let mut falls = Falls {
-            class: class.and_then(|class| without(&|held| held.class == class)),
+            class: class.and_then(|class| {
+                let drops_casts = class == Class::Activation;
+                without(&|held| held.class == class || drops_casts && held.class == Class::Cast)
+            }),
             attention: without(&|held| held.is_attention),
             ..Falls::default()
         };
@@ -194,9 +202,8 @@ impl Lives {
         {
             known.extend(found);
             falls.makers.push(maker);
-            let is_known = |held: &Held| {
-                held.class != Class::Parameter && known.contains(&names.1.site(held.stack))
-            };
+            let is_known =
+                |held: &Held| !held.class.is_kept() && known.contains(&names.1.site(held.stack));
             let (rest, place) = self.peak_without(levels, &is_known);
             next = (levels.get(place).copied().unwrap_or_default(), place);
             falls.sites = is_worth(rest);

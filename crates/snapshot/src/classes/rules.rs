@@ -166,7 +166,7 @@ impl Life {
         self.birth.is_some_and(|birth| birth.phase == phase)
     }
 
-    fn has_ended(&self, phase: Phase) -> bool {
+    pub(super) fn has_ended(&self, phase: Phase) -> bool {
         self.death.is_some_and(|death| death.phase == phase)
     }
 

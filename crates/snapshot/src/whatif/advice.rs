@@ -7,7 +7,7 @@ use super::{Run, WhatIf};
 use crate::amounts::{amount, percent, size};
 
 /// Condition: least share of reserved memory that is worth a finding, in percent.
-const LEAST_GAIN: f64 = 1.0;
+const LEAST_GAIN: f64 = 5.0;
 
 /// Condition: least gain in bytes; less decides about nothing on a GPU.
 const LEAST_BYTES: i64 = 32 << 20;
@@ -60,12 +60,7 @@ pub(crate) fn advice(device: &str, what_if: &WhatIf) -> Vec<Finding> {
     }
     let mut found: Vec<(i64, Finding)> = Vec::new();
     for lever in LEVERS {
-        let best = lever.best(what_if);
-        let Some(run) = best
-            .filter(|run| run.saved >= LEAST_BYTES && percent(run.saved, recorded) >= LEAST_GAIN)
-        else {
-            continue;
-        };
+        let Some(run) = lever.best(what_if).filter(|run| what_if.is_worth(run)) else { continue };
         let mut observation = format!(
             "Device {device}: under {} the recorded allocations reserve {} at most, {} less than the recorded {} ({:.1}%; an \
              estimate of a model that reproduces the recorded run).",
@@ -87,11 +82,8 @@ pub(crate) fn advice(device: &str, what_if: &WhatIf) -> Vec<Finding> {
             observation,
             hypothesis: lever.why.to_owned(),
             action: format!("Set PYTORCH_CUDA_ALLOC_CONF={}{}.", run.setting, lever.caution),
-            validation: format!(
-                "Peak reserved memory falls from {} to about {}.",
-                size(recorded),
-                size(run.peak_reserved)
-            ),
+            // (The observation has the figures.)
+            validation: String::new(),
             confidence: if what_if.covers_the_run() { Confidence::Medium } else { Confidence::Low },
             evidence: vec![format!("what_if.{device}.runs")],
         };
@@ -182,42 +174,41 @@ impl WhatIf {
         runs.find(|run| run.fits && !run.setting.ends_with("False"))
     }
 
-    /// The figures as a chapter.
-    pub(crate) fn section(&self, device: &str) -> Section {
+    /// The figures as a chapter; `None` where there are none. Documents print settings with fewer retries: what another one saves is a
+    /// finding.
+    pub(crate) fn section(&self, device: &str) -> Option<Section> {
+        if self.runs.is_empty() {
+            return None;
+        }
         let mut section = Section::new("what-if", "");
         section.id = format!("what-if-{device}").into();
         section.title = format!("Device {device}: other allocator settings").into();
-        if let Some(why) = &self.withheld {
-            section.intro.push(format!("No figures, because the model does not apply: {why}."));
-            return section;
-        }
         // (With a limit the peak is that limit.)
-        let is_better = |run: &Run| {
-            run.fits && run.retries.map_or(run.saved > 0, |retries| retries < self.retries)
-        };
-        let (better, worse): (Vec<&Run>, Vec<&Run>) =
-            self.runs.iter().partition(|run| is_better(run));
-        let names: Vec<&str> = worse.iter().map(|run| &*run.setting).collect();
-        let worse = match self.refused {
-            _ if names.is_empty() => String::new(),
-            Some(_) => format!("These settings do not need fewer retries: {}.", names.join(", ")),
-            None => format!("These settings do not reserve less: {}.", names.join(", ")),
-        };
-        // (What the estimates are based on says nothing where none is shown.)
-        if better.is_empty() && self.refused.is_none() {
-            section.intro.extend(Some(worse).filter(|worse| !worse.is_empty()));
-            return section;
+        let is_better = |run: &Run| run.fits && run.retries.is_some_and(|n| n < self.retries);
+        let is_printed: Vec<bool> = self.runs.iter().map(is_better).collect();
+        let is_told = is_printed.contains(&true);
+        let table = Table::of("what-if", "Settings and what they reserve", &self.runs);
+        section.tables.push(table.only_on_page(!is_told).printing(is_printed));
+        if !is_told {
+            return Some(section);
         }
         let settings = if self.settings_recorded {
             "the recorded settings"
         } else {
             "default settings (none are recorded)"
         };
-        section.intro.push(format!(
-            "Estimates of a model of the allocator that reproduces the run: under {settings} it places every block at its recorded \
-             address and reserves {} at most.",
+        let mut text = format!(
+            "Estimates of a model of the allocator: under {settings} it places every block at its recorded address and reserves {} at \
+             most, as the run did.",
             size(self.recorded_peak_reserved)
-        ));
+        );
+        if self.start_reserved > 0 {
+            text.push_str(&format!(
+                " The {} that were reserved before the first event stay as they are under every setting.",
+                size(self.start_reserved)
+            ));
+        }
+        section.intro.push(text);
         if let Some(refused) = self.refused {
             section.intro.push(format!(
                 "The driver granted {} bytes in all at most and refused {}. Each setting is replayed with the limit of what it granted: an \
@@ -226,26 +217,11 @@ impl WhatIf {
                 count(refused.unsigned_abs())
             ));
         }
-        if self.start_reserved > 0 {
-            section.intro.push(format!(
-                "{} were reserved before the first event; these segments stand at the start under every setting.",
-                size(self.start_reserved)
-            ));
-        }
-        if self.ooms > 0 {
-            section.intro.push(
-                "Allocations that failed in the run are not repeated, so the peaks lack what they would have added.".to_owned(),
-            );
-        }
-        if !better.is_empty() {
-            let rows: Vec<Run> = better.into_iter().cloned().collect();
-            section.tables.push(Table::of(
-                "what-if",
-                "Settings that reserve less or retry less",
-                &rows,
-            ));
-        }
-        section.intro.extend(Some(worse).filter(|worse| !worse.is_empty()));
-        section
+        Some(section)
+    }
+
+    /// Whether what a setting saves decides about anything.
+    fn is_worth(&self, run: &Run) -> bool {
+        run.saved >= LEAST_BYTES && percent(run.saved, self.recorded_peak_reserved) >= LEAST_GAIN
     }
 }

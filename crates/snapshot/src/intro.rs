@@ -1,0 +1,228 @@
+//! The sentences before the tables: what a person would say first, the state of each device, what was not recorded or not read.
+
+use report::units::{count, plural};
+
+use crate::amounts::{percent, size};
+use crate::headline::{headline, share};
+use crate::model::{LeftOut, Reading};
+use crate::report::{DeviceReport, SnapshotReport, Timeline};
+use crate::site::NO_STACK;
+use crate::steps::flat;
+
+/// Free memory is told from this share of reserved memory on, in percent.
+const LEAST_PART: f64 = 0.5;
+/// Blocks that are listed by size, where no stacks are recorded.
+const MOST_BLOCKS: usize = 10;
+/// Sizes of them.
+const MOST_SIZES: usize = 4;
+
+/// The sentences of the first chapter.
+pub(crate) fn intro(report: &SnapshotReport) -> Vec<String> {
+    let SnapshotReport { devices, reading, is_complete, .. } = report;
+    let mut lines = Vec::new();
+    let mut gaps = gaps_of(reading);
+    if reading.is_partial() {
+        // Before any figure, because every figure is too small.
+        lines.append(&mut gaps);
+    }
+    lines.extend(headline(report).map(|(_, text)| text));
+    lines.extend(reading.left_out.iter().map(|(device, left_out)| {
+        let kept = report.n_events(&device.to_string());
+        ranged(*device, *left_out, kept as u64)
+    }));
+    for (device, figures) in devices {
+        lines.extend(state(device, figures, report));
+        let usable = figures.timeline.as_ref().filter(|it| it.is_usable() && !reading.is_partial());
+        lines.extend(usable.and_then(|it| flat(device, &it.by_step)));
+        lines.extend(by_size(device, figures));
+    }
+    lines.extend(not_recorded(report));
+    if devices.is_empty() {
+        lines.push(
+            "The snapshot has no segment and no event: the process that wrote it held no GPU memory of PyTorch then. Write it in the \
+             process that runs the model, after the model was loaded."
+                .to_owned(),
+        );
+    }
+    lines.append(&mut gaps);
+    if !is_complete {
+        lines.push("Findings and other allocator settings are being computed.".to_owned());
+    }
+    lines
+}
+
+/// Why there is no timeline, and how to record one; `None` where a device has one, and where events were left out or lost.
+fn not_recorded(report: &SnapshotReport) -> Option<String> {
+    let SnapshotReport { devices, reading, .. } = report;
+    let is_known = |figures: &DeviceReport| figures.events > 1;
+    if devices.is_empty()
+        || devices.values().any(is_known)
+        || reading.is_partial()
+        || !reading.left_out.is_empty()
+    {
+        return None;
+    }
+    let has_stacks =
+        devices.values().any(|it| it.live_sites.iter().any(|row| row.site != NO_STACK));
+    let is_single = devices.values().any(|figures| figures.events > 0);
+    let what = if reading.is_segment_list {
+        "The file is the list of segments that torch.cuda.memory_snapshot() returns: it has no events."
+    } else if is_single && reading.has_history {
+        "The file records no timeline: it has a single event, as with trace_alloc_max_entries=1, the default of PyTorch 2.0."
+    } else if is_single {
+        "The file records no timeline: it has a single event, as with enabled=\"state\"."
+    } else if has_stacks {
+        "The file has no events: recording was off when the snapshot was taken."
+    } else {
+        "The file has no events and no stacks: recording was off (an observer of failed allocations alone does not turn it on)."
+    };
+    let missing = if has_stacks { "a peak" } else { "call sites, a peak" };
+    // (Blocks have a history in PyTorch 2.0, whose function has other parameters.)
+    let parameters = match reading.has_history {
+        true => "True, trace_alloc_max_entries=100000, trace_alloc_record_context=True",
+        false => "",
+    };
+    Some(format!(
+        "{what} For {missing} and its causes, call torch.cuda.memory._record_memory_history({parameters}) at the start of the process, and \
+         write torch.cuda.memory._snapshot() after the steps of interest."
+    ))
+}
+
+/// What a chosen range leaves out, and what that means for the figures.
+fn ranged(device: usize, LeftOut { before, behind }: LeftOut, kept: u64) -> String {
+    let all = count(before + kept + behind);
+    if kept == 0 {
+        return format!("Device {device}: no event of its {all} is in the chosen range.");
+    }
+    format!(
+        "Device {device}: only events {} to {} of {all} were kept, {} before and {} behind them left out. Peak, states, call sites and \
+         findings are those of this range; its events are numbered from 0, its steps from 1. Segments and blocks are those at the time of the snapshot.",
+        count(before),
+        count(before + kept - 1),
+        count(before),
+        count(behind)
+    )
+}
+
+/// The state of a device at the end; `None` where it says nothing of the run, because an error freed what was in use.
+fn state(device: &str, figures: &DeviceReport, report: &SnapshotReport) -> Option<String> {
+    let (totals, timeline) = (&figures.totals, figures.timeline.as_ref());
+    if report.is_bystander(figures) {
+        let usable = timeline.filter(|it| it.is_usable());
+        return Some(match usable.map(|it| &it.replay) {
+            Some(replay) => format!(
+                "Device {device} did not run out of memory: {} are in use at its peak, {} reserved.",
+                size(replay.peak_requested),
+                size(replay.peak_reserved)
+            ),
+            None => format!(
+                "Device {device} did not run out of memory: {} are reserved.",
+                size(totals.reserved)
+            ),
+        });
+    }
+    if timeline.is_some_and(Timeline::is_unwound) {
+        return None;
+    }
+    let mut parts = String::new();
+    for (bytes, what) in [
+        (figures.free.releasable, "free and returnable"),
+        (figures.free.hard, "free and not returnable"),
+        (figures.free.private, "free in private pools (as of CUDA graphs, which keep them)"),
+        (totals.pending_free, "freed by the program and still in use by a stream"),
+    ] {
+        if percent(bytes, totals.reserved) >= LEAST_PART {
+            parts.push_str(&format!(", {} {what}", size(bytes)));
+        }
+    }
+    Some(format!(
+        "Device {device} at the time of the snapshot: {} reserved, {} allocated ({} of reserved){parts}.",
+        size(totals.reserved),
+        size(totals.allocated),
+        share(totals.allocated, totals.reserved),
+    ))
+}
+
+/// The few blocks that hold half of the memory in use, where no stack tells who allocated it.
+fn by_size(device: &str, figures: &DeviceReport) -> Option<String> {
+    let whole = figures.totals.active;
+    if figures.events > 1 || figures.live_sites.iter().any(|row| row.site != NO_STACK) {
+        return None;
+    }
+    let largest = figures.largest_blocks.get(..MOST_BLOCKS).unwrap_or(&figures.largest_blocks);
+    let (mut n, mut sum) = (0, 0_i64);
+    // (Sizes with the number of their blocks.)
+    let mut sizes: Vec<(i64, u64)> = Vec::new();
+    for bytes in largest.iter().take_while(|bytes| **bytes > 0) {
+        if sum.saturating_mul(2) >= whole && sizes.last().is_none_or(|last| last.0 != *bytes) {
+            break;
+        }
+        n += 1;
+        sum = sum.saturating_add(*bytes);
+        match sizes.last_mut().filter(|last| last.0 == *bytes) {
+            Some(last) => last.1 += 1,
+            None => sizes.push((*bytes, 1)),
+        }
+    }
+    if whole == 0 || sum.saturating_mul(2) < whole || sizes.len() > MOST_SIZES {
+        return None;
+    }
+    let list: Vec<String> = sizes
+        .iter()
+        .map(|(bytes, n)| match n {
+            1 => size(*bytes),
+            n => format!("{n} of {}", size(*bytes)),
+        })
+        .collect();
+    let n_blocks = figures.live_sites.iter().fold(0, |sum, row| sum + row.count);
+    Some(format!(
+        "Device {device}: {} of {} hold {} of the {} in use ({}).",
+        n,
+        plural(n_blocks, "block", "blocks"),
+        size(sum),
+        size(whole),
+        list.join(", ")
+    ))
+}
+
+/// What was not read.
+fn gaps_of(reading: &Reading) -> Vec<String> {
+    let mut lines = Vec::new();
+    if reading.is_cut {
+        lines.push(
+            "The file is cut: what stands before the cut is shown, and the totals are too small."
+                .to_owned(),
+        );
+    }
+    let list = |counts: &std::collections::BTreeMap<String, u64>| {
+        counts
+            .iter()
+            .map(|(name, n)| format!("{name} ({})", count(*n)))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    for (n, what) in [
+        (reading.damaged_elements, "objects could be read only in part or not at all"),
+        (reading.unreadable_numbers, "sizes are missing or unreadable and count as 0"),
+        (reading.compression_faults, "faults in the compressed data"),
+        (reading.bytes_after, "bytes after the end of the document were ignored"),
+    ] {
+        if n > 0 {
+            lines.push(format!("{} {what}.", count(n)));
+        }
+    }
+    if !reading.unknown_keys.is_empty() {
+        lines.push(format!("Keys that were not used: {}.", list(&reading.unknown_keys)));
+    }
+    if !reading.unknown_states.is_empty() {
+        lines.push(format!(
+            "Unknown states of blocks, counted as active: {}.",
+            list(&reading.unknown_states)
+        ));
+    }
+    if !reading.unknown_actions.is_empty() {
+        lines
+            .push(format!("Unknown events, only counted: {}.", reading.unknown_actions.join(", ")));
+    }
+    lines
+}
