@@ -7,6 +7,7 @@ use host::gaps::DeviceGaps;
 use host::links::{DeviceId, GpuSide, GpuSlice};
 use host::verdicts::{Busy, DeviceFigures, Window, loading};
 use host::{HostIndex, HostReport, HostSlice, Slices};
+use ranks::{Matched, RankCalls};
 use report::units::time;
 use timeline::device::{Device as Properties, devices};
 use timeline::first::First;
@@ -14,7 +15,6 @@ use timeline::intervals::{Interval, both, holds, length, union, without};
 use trace::{Details, Row, Trace};
 use triage::{TriageReport, WallPart, WallRow};
 
-use crate::collectives::{Matched, RankCalls};
 use crate::iterations::{Iteration, Iterations, Run, wall_within};
 use crate::module_tree::ModuleTree;
 

@@ -3,7 +3,7 @@
 use report::units::{count, plural, time};
 use report::{Cell, Column, Row, Section, Table, Unit};
 
-use crate::collectives::Matched;
+use crate::matched::Matched;
 
 /// One rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
