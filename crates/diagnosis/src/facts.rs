@@ -7,7 +7,7 @@ use host::gaps::DeviceGaps;
 use host::links::{DeviceId, GpuSide, GpuSlice};
 use host::verdicts::{Busy, DeviceFigures, Window, loading};
 use host::{HostIndex, HostReport, HostSlice, Slices};
-use ranks::{Matched, RankCalls};
+use ranks::{Matched, OneRun};
 use report::units::time;
 use timeline::device::{Device as Properties, devices};
 use timeline::first::First;
@@ -128,11 +128,13 @@ impl<'a> Facts<'a> {
         facts
     }
 
-    /// The same as one of several ranks in files of their own: `calls` are the collectives of all, and `at` is its place among them.
+    /// The same as one of several ranks in files of their own.
     #[must_use]
-    pub fn in_run(mut self, calls: &[RankCalls], at: usize) -> Self {
-        if let [device] = &self.gpu.devices[..] {
-            self.matched = Matched::of_rank(calls, at, device, self.warm.as_deref());
+    pub fn in_run(mut self, run: &OneRun<'_>) -> Self {
+        if let [device] = &self.gpu.devices[..]
+            && let Some(matched) = run.of_rank(device, self.warm.as_deref())
+        {
+            self.matched = matched;
         }
         self
     }

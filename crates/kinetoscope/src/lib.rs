@@ -48,7 +48,7 @@ pub use host::memory_over_time::{MemoryChange, MemoryOverTime, memory_over_time}
 pub use host::{HostIndex, HostReport, host, wants_inputs};
 pub use ingest::{FileKind, NotText, Reader, text_of_file};
 pub use joint::{SameRun, device_name, same_run, timeline_of_events};
-pub use ranks::{Matched, RankCalls};
+pub use ranks::{OneRun, RankCalls, Runs};
 pub use repair::{PlanOptions, Prediction, RepairPlan, plan as plan_repair};
 pub use repaired::{
     Crossings, DrawnLane, DrawnSlice, Fate, LogRow, Output, Place, ProblemRow, Proof, ProofRow,

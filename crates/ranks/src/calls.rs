@@ -1,10 +1,10 @@
 //! The collectives of one device or rank, and when its CPU is late.
 
-use std::rc::Rc;
-
 use host::class::Class;
 use host::links::{GpuSide, GpuSlice};
+use host::slices::ThreadId;
 use host::{HostIndex, HostSlice, Slices};
+use timeline::device::distributed;
 use timeline::intervals::{Interval, union, without};
 use trace::{Collective, Details, Trace, TrackId};
 
@@ -21,16 +21,26 @@ const BASE_TIME: &str = "baseTimeNanoseconds";
 /// The collectives of one device, or of one rank.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RankCalls {
+    /// The device, or the rank.
     pub(crate) name: String,
+    /// The rank, of a file of its own.
+    pub(crate) rank: i64,
+    /// The name of that file, without folders; empty of a device.
+    pub(crate) file: String,
+    /// Ranks of the run, where that is recorded.
+    pub(crate) world_size: Option<i64>,
+    /// When the file was recorded: from its first slice to the end of its last; `None` without any.
+    pub(crate) recorded: Option<Interval>,
     pub(crate) kinds: Vec<Kind>,
     /// When it runs no kernel but communication.
     pub(crate) exposed: Vec<Interval>,
     /// Its kernels by start, with the starts of their launches.
     pub(crate) kernels: Vec<Launched>,
     /// When the CPU waits for the GPU, by end.
-    pub(crate) waits: Rc<[Interval]>,
-    /// Whether its CPU waits for those of other ranks: then its launches would come earlier, too, and nothing is known of what that saves.
-    pub(crate) waits_on_cpu: bool,
+    pub(crate) waits: Vec<Interval>,
+    /// Calls in which its CPU waits for those of other ranks: then its launches would come earlier, too, and nothing is known of what
+    /// that saves.
+    pub(crate) on_cpu: Vec<CpuKind>,
     /// What its times have been moved by, in ns; `None` of a device.
     pub(crate) shift_ns: Option<i64>,
 }
@@ -59,17 +69,41 @@ pub(crate) struct Launched {
     pub(crate) stream: TrackId,
 }
 
+/// Calls of one function in which CPUs wait for each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CpuKind {
+    /// The function, without its file, or the name of the annotation.
+    pub(crate) name: String,
+    /// The calls, by start.
+    pub(crate) calls: Vec<Interval>,
+}
+
 impl RankCalls {
     /// Those of a trace of one rank, on the clock that `baseTimeNanoseconds` and the times of the file give: that of the machine.
     #[must_use]
-    pub fn of(index: &HostIndex<'_>, details: &Details, name: String) -> Self {
+    pub fn of(index: &HostIndex<'_>, details: &Details, rank: i64, file: &str) -> Self {
         let HostIndex { slices, gpu } = index;
         let trace = slices.trace;
         let base = trace.metadata.int(BASE_TIME).map_or(0, i128::from);
         let shift = i64::try_from(base.saturating_add(trace.origin_ns)).unwrap_or(0);
-        let waits = waits_of(slices, shift);
-        let own = Self::within(slices, gpu, details, name, (None, shift), waits);
-        Self { shift_ns: Some(shift), ..own }
+        let on_all = OnCpu::of(slices, shift);
+        let own = Self::within(slices, gpu, details, rank.to_string(), (None, shift), &on_all);
+        let times = || slices.all.iter().map(|(slice, _)| slice.interval());
+        let (first, last) = (times().map(|(from, _)| from).min(), times().map(|(_, to)| to).max());
+        Self {
+            rank,
+            file: file.to_owned(),
+            world_size: distributed(trace).1,
+            recorded: first.zip(last).map(|window| moved(window, shift)),
+            shift_ns: Some(shift),
+            ..own
+        }
+    }
+
+    /// Their order among others: by rank, and of one rank by the name of the file.
+    #[must_use]
+    pub fn order(&self) -> (i64, &str) {
+        (self.rank, &self.file)
     }
 
     /// Those of a device, or of all.
@@ -79,7 +113,7 @@ impl RankCalls {
         details: &Details,
         name: String,
         (device, shift): (Option<usize>, i64),
-        waits: Rc<[Interval]>,
+        on_all: &OnCpu,
     ) -> Self {
         let own = || {
             let all = gpu.slices.iter().filter(|one| one.is_kernel);
@@ -105,18 +139,61 @@ impl RankCalls {
         };
         let mut kernels: Vec<Launched> = own().map(launched).collect();
         trace::sort_by_key(&mut kernels, |kernel| kernel.times.0);
-        let waits_on_cpu =
-            CPU_COLLECTIVES.iter().any(|part| slices.names_with(part).contains(&true));
-        Self { name, kinds, exposed, kernels, waits, waits_on_cpu, shift_ns: None }
+        let OnCpu { waits, calls } = on_all.clone();
+        Self { name, kinds, exposed, kernels, waits, on_cpu: calls, ..Self::default() }
     }
 }
 
-/// When the CPU waits for the GPU, by end.
-pub(crate) fn waits_of(slices: &Slices<'_>, shift: i64) -> Rc<[Interval]> {
-    let waits = slices.calls.iter().filter(|call| waits_for_gpu(slices, call));
-    let mut waits: Vec<Interval> = waits.map(|call| moved(call.interval(), shift)).collect();
-    trace::sort_by_key(&mut waits, |(_, to)| *to);
-    waits.into()
+/// What the CPU of all devices of a file waits for.
+#[derive(Clone, Default)]
+pub(crate) struct OnCpu {
+    /// For the GPU, by end.
+    waits: Vec<Interval>,
+    /// For the CPUs of other ranks.
+    calls: Vec<CpuKind>,
+}
+
+impl OnCpu {
+    pub(crate) fn of(slices: &Slices<'_>, shift: i64) -> Self {
+        let waits = slices.calls.iter().filter(|call| waits_for_gpu(slices, call));
+        let mut waits: Vec<Interval> = waits.map(|call| moved(call.interval(), shift)).collect();
+        trace::sort_by_key(&mut waits, |(_, to)| *to);
+        Self { waits, calls: cpu_calls(slices, shift) }
+    }
+}
+
+/// The calls in which the CPU waits for those of other ranks, by function; of calls in each other the outermost.
+fn cpu_calls(slices: &Slices<'_>, shift: i64) -> Vec<CpuKind> {
+    let is_one =
+        slices.trace.strings.marked(&|name| CPU_COLLECTIVES.iter().any(|part| name.contains(part)));
+    let name_of = |slice: &HostSlice| slices.trace.name(slice.row);
+    let all = slices.all.iter().map(|(slice, _)| *slice);
+    let mut own: Vec<HostSlice> =
+        all.filter(|slice| is_one.get(name_of(slice).0 as usize) == Some(&true)).collect();
+    trace::sort_by_key(&mut own, |slice| {
+        (slice.start_ns, std::cmp::Reverse(slice.end_ns), slice.row)
+    });
+    // (By thread: until when the last one that counts lasts.)
+    let mut threads: Vec<(ThreadId, i64)> = Vec::new();
+    let mut kinds: Vec<CpuKind> = Vec::new();
+    for slice in own {
+        let thread = slices.thread(slice.row);
+        let at = threads.iter().position(|(known, _)| *known == thread);
+        match at {
+            Some(at) if slice.end_ns <= threads[at].1 => continue,
+            Some(at) => threads[at].1 = slice.end_ns,
+            None => threads.push((thread, slice.end_ns)),
+        }
+        // (A frame of Python is called "file.py(12): function".)
+        let name = slices.name(&slice);
+        let name = name.rsplit_once("): ").map_or(name, |(_, function)| function);
+        let times = moved(slice.interval(), shift);
+        match kinds.iter_mut().find(|kind| kind.name == name) {
+            Some(kind) => kind.calls.push(times),
+            None => kinds.push(CpuKind { name: name.to_owned(), calls: vec![times] }),
+        }
+    }
+    kinds
 }
 
 pub(crate) fn moved((from, to): Interval, by_ns: i64) -> Interval {

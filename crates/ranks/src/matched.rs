@@ -5,7 +5,7 @@ use host::links::GpuSide;
 use timeline::intervals::{Interval, holds};
 use trace::Details;
 
-use crate::calls::{RankCalls, moved, waits_of};
+use crate::calls::{OnCpu, RankCalls, moved};
 use crate::same_calls::matches;
 use crate::waits::Waits;
 
@@ -35,24 +35,24 @@ impl Matched {
         if !(2..=Self::MOST_RANKS).contains(&gpu.devices.len()) || !communicates() {
             return Self::default();
         }
-        let cpu_waits = waits_of(slices, 0);
+        let on_cpu = OnCpu::of(slices, 0);
         let of = |(device, name): (usize, &String)| {
             let place = (Some(device), 0);
-            RankCalls::within(slices, gpu, details, name.clone(), place, cpu_waits.clone())
+            RankCalls::within(slices, gpu, details, name.clone(), place, &on_cpu)
         };
         let ranks: Vec<RankCalls> = gpu.devices.iter().enumerate().map(of).collect();
-        Self::of_ranks(&ranks, within)
+        Self::of_ranks(&ranks.iter().collect::<Vec<_>>(), within)
     }
 
     /// Matches the collectives of several ranks, whose times are of one clock.
     #[must_use]
-    pub fn of_ranks(ranks: &[RankCalls], within: Option<&[Interval]>) -> Self {
+    pub fn of_ranks(ranks: &[&RankCalls], within: Option<&[Interval]>) -> Self {
         Self::of_some(ranks, within, |_| true)
     }
 
     /// The rows of some of the ranks.
     fn of_some(
-        ranks: &[RankCalls],
+        ranks: &[&RankCalls],
         within: Option<&[Interval]>,
         is_wanted: impl Fn(usize) -> bool,
     ) -> Self {
@@ -114,7 +114,7 @@ impl Matched {
     /// times, on the clock of its trace, or of all.
     #[must_use]
     pub fn of_rank(
-        ranks: &[RankCalls],
+        ranks: &[&RankCalls],
         at: usize,
         device: &str,
         within: Option<&[Interval]>,
@@ -171,7 +171,7 @@ impl Matched {
 }
 
 /// Why no collective of these ranks could be matched: the first gate that is shut.
-fn why_none(ranks: &[RankCalls]) -> String {
+fn why_none(ranks: &[&RankCalls]) -> String {
     let without: Vec<&str> =
         ranks.iter().filter(|rank| rank.kinds.is_empty()).map(|rank| &*rank.name).collect();
     if without.len() == ranks.len() {
@@ -261,16 +261,15 @@ mod tests {
                 name: rank.to_string(),
                 kinds: vec![all_reduce, broadcast],
                 exposed,
-                kernels: Vec::new(),
-                waits: Default::default(),
-                waits_on_cpu: false,
-                shift_ns: None,
+                ..RankCalls::default()
             });
         }
-        let found = Matched::of_ranks(&kinds, None);
+        let all = |ranks: &[RankCalls]| Matched::of_ranks(&ranks.iter().collect::<Vec<_>>(), None);
+        let found = all(&kinds);
         // Of one of them in a file of its own, on its clock.
         let mut files = kinds.clone();
         files.iter_mut().for_each(|rank| rank.shift_ns = Some(300 * us));
+        let files: Vec<&RankCalls> = files.iter().collect();
         let own = Matched::of_rank(&files, 1, "7", None);
         assert_eq!(own.device("7").map(|waits| waits.exposed_ns), Some(485 * us));
         assert_eq!((own.who(), own.devices().count()), ("rank", 1));
@@ -284,7 +283,7 @@ mod tests {
         assert_eq!((of("2").n, of("2").n_last), (2, 2));
         // Without collectives of all nothing shows that the clock is one.
         kinds.iter_mut().for_each(|rank| rank.kinds.retain(|kind| kind.is_broadcast));
-        assert_eq!(Matched::of_ranks(&kinds, None), Matched::default());
+        assert_eq!(all(&kinds), Matched::default());
     }
 
     const RING: &str = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)";

@@ -80,7 +80,7 @@ mod tests {
                 stream: TrackId(0),
             };
             let kernels = kernels.iter().map(kernel).collect();
-            RankCalls { kernels, waits: waits.into(), ..RankCalls::default() }.sooner_ns(removed)
+            RankCalls { kernels, waits: waits.to_vec(), ..RankCalls::default() }.sooner_ns(removed)
         };
         // A collective waits from 10 to 60; the next kernel was launched at 5, or at 55.
         let ahead = [((10, 65), 1), ((70, 80), 5)];

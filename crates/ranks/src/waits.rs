@@ -43,11 +43,11 @@ impl Waits {
     /// The same with what it waits for each of the others: `waiting` are the times by the one that comes last.
     pub(crate) fn waiting(
         self,
-        ranks: &[RankCalls],
+        ranks: &[&RankCalls],
         at: usize,
         waiting: &mut [Vec<Interval>],
     ) -> Self {
-        let rank = &ranks[at];
+        let rank = ranks[at];
         let mut all = Vec::new();
         let mut exposed_for: Vec<(WaitFor, Vec<Interval>)> = Vec::new();
         for (last, times) in waiting.iter_mut().enumerate() {
@@ -61,7 +61,7 @@ impl Waits {
         }
         // (It may wait for two at once, on two streams.)
         let waits = both(&rank.exposed, &union(all));
-        let is_known = ranks.iter().all(|rank| !rank.waits_on_cpu);
+        let is_known = ranks.iter().all(|rank| rank.on_cpu.is_empty());
         let saves_ns = is_known.then(|| rank.sooner_ns(&waits));
         // (A replay for the one that it waits for most; without less waiting it is done no sooner than without all.)
         let most_ns = exposed_for.iter().map(|(wait, _)| wait.ns).max().unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use fixture::{Fixture, kernel};
 use host::HostIndex;
-use ranks::{Matched, RankCalls};
+use ranks::{RankCalls, Runs};
 use trace::{Collective, Details, Trace};
 
 /// One rank of a run in a file of its own: a product of 100 us, then a collective until 600 us.
@@ -28,14 +28,14 @@ fn one_rank(start: i64, base: &str) -> (Trace, Details) {
 #[test]
 fn ranks_in_files_of_their_own_are_compared_on_the_clock_of_the_machine() {
     let section = |bases: [&str; 2]| {
-        let of = |(start, base): (i64, &str), name: &str| {
+        let of = |(start, base): (i64, &str), rank| {
             let (trace, details) = one_rank(start, base);
             let index = HostIndex::of(&trace);
-            RankCalls::of(&index, &details, name.to_owned())
+            RankCalls::of(&index, &details, rank, "")
         };
         let [first, second] = bases;
-        let ranks = [of((100_000, first), "0"), of((500_000, second), "1")];
-        Matched::of_ranks(&ranks, None).section()
+        let ranks = [of((100_000, first), 0), of((500_000, second), 1)];
+        Runs::of(&ranks).largest().expect("they are of one run").section()
     };
     let same = section(["1700000000000000000", "1700000000000000000"]);
     assert_eq!(

@@ -70,6 +70,7 @@ const LAYERS: &[Layer] = &[
             "analysis",
             "triage",
             "host",
+            "ranks",
             "diagnosis",
             "snapshot",
             "joint",
