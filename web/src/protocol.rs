@@ -21,6 +21,8 @@ mod several;
 
 use serde::{Deserialize, Serialize};
 
+use crate::shared::Shared;
+
 pub use artifacts::{ArtifactFile, ArtifactWish, Artifacts, Parts};
 pub use details::{
     CallSite, FIRST_LAUNCHES, InstanceRow, KernelDetails, KernelKey, OverlapWindow, WindowLane,
@@ -109,6 +111,14 @@ pub enum Request {
         count_before_window: bool,
         /// Only this step.
         step: Option<StepWindow>,
+    },
+    /// Write down what the file's rank calls together with others, for the worker of another rank.
+    RankCalls { job: JobId },
+    /// Diagnose the file as one of several ranks from now on.
+    OtherRanks {
+        job: JobId,
+        /// What the workers of the others have written down.
+        others: Vec<Shared<Vec<u8>>>,
     },
     /// Write down the run, so that another worker can compare it with its own.
     Describe { job: JobId },
@@ -222,6 +232,8 @@ impl Request {
             | Self::Analyze { job }
             | Self::Triage { job, .. }
             | Self::Diagnose { job, .. }
+            | Self::RankCalls { job }
+            | Self::OtherRanks { job, .. }
             | Self::Describe { job }
             | Self::Compare { job, .. }
             | Self::PlanRepair { job, .. }
@@ -251,6 +263,8 @@ impl Request {
             | Self::RemoveCompanion { .. }
             | Self::Triage { .. }
             | Self::Diagnose { .. }
+            | Self::RankCalls { .. }
+            | Self::OtherRanks { .. }
             | Self::Describe { .. }
             | Self::Compare { .. }
             | Self::Kernel { .. }
@@ -275,6 +289,8 @@ impl Request {
             | Self::Analyze { .. }
             | Self::Triage { .. }
             | Self::Diagnose { .. }
+            | Self::RankCalls { .. }
+            | Self::OtherRanks { .. }
             | Self::Describe { .. }
             | Self::Compare { .. }
             | Self::PlanRepair { .. }
@@ -306,6 +322,8 @@ impl Request {
             | Self::AddCompanion { .. }
             | Self::RemoveCompanion { .. }
             | Self::Analyze { .. }
+            | Self::RankCalls { .. }
+            | Self::OtherRanks { .. }
             | Self::PlanRepair { .. }
             | Self::Repair { .. }
             | Self::BenchmarkConfig { .. }
@@ -351,6 +369,12 @@ pub enum Response {
         companion: JobId,
         /// Why it could not be read.
         failure: Option<Failure>,
+    },
+    /// What the file's rank calls together with others is written down.
+    RankCalls {
+        job: JobId,
+        /// For [`Request::OtherRanks`].
+        calls: Vec<u8>,
     },
     /// The run is written down.
     Described {

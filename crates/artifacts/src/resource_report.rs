@@ -11,7 +11,8 @@ mod sections;
 use diagnosis::{Diagnosis, Facts, diagnose_ranks};
 use host::{HostIndex, host};
 use joint::{SameRun, same_run};
-use report::{document, html_document};
+use ranks::OneRun;
+use report::{Section, document, html_document};
 use snapshot::{RunFacts, SnapshotReport};
 use trace::{Details, Trace};
 use triage::TriageReport;
@@ -42,6 +43,8 @@ pub struct ReportedTrace<'a> {
     pub triage_of: &'a dyn Fn(&Trace) -> TriageReport,
     /// The name of its file, without folders.
     pub name: &'a str,
+    /// The run that it is one rank of, where it is compared with the others.
+    pub run: Option<&'a OneRun<'a>>,
 }
 
 /// A memory snapshot, as the report reads it.
@@ -76,18 +79,27 @@ struct OfTrace<'a> {
     figures: CpuFigures,
     host: host::HostReport,
     diagnosis: Diagnosis,
+    /// What the ranks of its run tell of each other.
+    ranks: Option<Section>,
     /// Whether the snapshot is of the same run; `None` where there is no snapshot.
     same_run: Option<SameRun>,
 }
 
 impl<'a> OfTrace<'a> {
     fn of(given: ReportedTrace<'a>, memory: Option<&ReportedMemory<'_>>) -> Self {
-        let ReportedTrace { trace, details, triage, triage_of, name } = given;
+        let ReportedTrace { trace, details, triage, triage_of, name, run } = given;
         let index = HostIndex::of(trace);
         let host = host(&index, details);
-        let diagnosis = diagnose_ranks(&Facts::of(&index, details, &host, triage), triage_of);
+        let facts = Facts::of(&index, details, &host, triage);
+        let facts = match run {
+            Some(run) => facts.in_run(run),
+            None => facts,
+        };
+        let diagnosis = diagnose_ranks(&facts, triage_of);
+        let ranks = run.map(OneRun::section);
         let same_run = memory.map(|memory| same_run(&index.slices, details, memory.facts));
-        Self { name, trace, triage, figures: CpuFigures::of(&host), host, diagnosis, same_run }
+        let figures = CpuFigures::of(&host);
+        Self { name, trace, triage, figures, host, diagnosis, ranks, same_run }
     }
 }
 
@@ -109,7 +121,7 @@ pub fn resource_report(order: &ReportOrder<'_>) -> Result<[Artifact; 3], serde_j
         names => format!("Resource report: {}", names.join(", ")),
     };
     let memory = order.memory.as_ref();
-    let sections: Vec<report::Section> = sections::sections(of_trace.as_ref(), memory)
+    let sections: Vec<Section> = sections::sections(of_trace.as_ref(), memory)
         .iter()
         .map(|section| strip_section(&names, section))
         .collect();

@@ -19,6 +19,7 @@ mod output;
 mod overlap;
 mod perfetto_fix;
 mod report;
+mod run_ranks;
 mod scaling;
 mod step;
 mod traces;

@@ -13,7 +13,8 @@ use kinetoscope::{Sources, analyze_snapshot};
 
 use crate::guard::Guard;
 use crate::output::{Kept, Pending, say_replaced};
-use crate::{input, memory};
+use crate::run_ranks::{self, Read, RunRanks};
+use crate::{memory, traces};
 
 #[derive(clap::Args)]
 #[command(group(clap::ArgGroup::new("inputs").required(true).multiple(true).args(["cpu_trace", "memory_json"])))]
@@ -21,9 +22,12 @@ use crate::{input, memory};
     clap::ArgGroup::new("outputs").required(true).multiple(true).args(["md_out", "json_out", "html_out"])
 ))]
 pub struct Arguments {
-    /// The trace (.json or .json.gz).
+    /// The trace (.json or .json.gz), or a folder with the ranks of a run: they are compared, and the report is of the lowest.
     #[arg(long, value_name = "TRACE")]
     cpu_trace: Option<PathBuf>,
+    /// Of a folder, this rank.
+    #[arg(long, requires = "cpu_trace")]
+    rank: Option<i64>,
     /// A memory snapshot as JSON (.json or .json.gz).
     #[arg(long, value_name = "SNAPSHOT")]
     memory_json: Option<PathBuf>,
@@ -68,7 +72,13 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         name: &name,
     });
     let files = match &arguments.cpu_trace {
-        Some(path) => with_trace(path, memory, options)?,
+        Some(path) => {
+            let choice = traces::Choice { rank: arguments.rank, all_ranks: false };
+            let wanted = traces::Wanted { trace: vec![path.clone()], choice };
+            let (chosen, ranks) = run_ranks::chosen(&wanted, traces::found(&wanted.trace)?, false)?;
+            let chosen = traces::only(chosen, path)?;
+            with_trace(&chosen.path, memory, options, &ranks)?
+        }
         None => resource_report(&ReportOrder { trace: None, memory, options })?,
     };
     let mut pending = Vec::new();
@@ -87,28 +97,30 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 /// # Errors
 /// When it cannot be read or is no trace.
 pub fn of_trace(path: &Path, options: ArtifactOptions) -> Result<[Artifact; 3]> {
-    with_trace(path, None, options)
+    with_trace(path, None, options, &RunRanks::default())
 }
 
 fn with_trace(
     path: &Path,
     memory: Option<ReportedMemory<'_>>,
     options: ArtifactOptions,
+    ranks: &RunRanks,
 ) -> Result<[Artifact; 3]> {
-    let version = input::Version::of(path)?;
-    let decoded = input::decode(path)?;
-    let details = input::details_of_host(path, &decoded, &version)?;
+    let Read { decoded, details } = ranks.read(path)?;
     let sources = Sources { details: Some(&details), ..Sources::default() };
     let (whole, facts) = (path.to_string_lossy(), UserFacts::default());
     let triage_of = |part: &Trace| triage_all(part, &whole, &sources, &facts, false);
     let triage = triage_of(&decoded.trace);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let trace = ReportedTrace {
-        trace: &decoded.trace,
-        details: &details,
-        triage: &triage,
-        triage_of: &triage_of,
-        name: &name,
-    };
-    Ok(resource_report(&ReportOrder { trace: Some(trace), memory, options })?)
+    ranks.with_run(path, |run| {
+        let trace = ReportedTrace {
+            trace: &decoded.trace,
+            details: &details,
+            triage: &triage,
+            triage_of: &triage_of,
+            name: &name,
+            run,
+        };
+        Ok(resource_report(&ReportOrder { trace: Some(trace), memory, options })?)
+    })
 }

@@ -68,26 +68,30 @@ pub fn chosen_for_stdout(wanted: &Wanted, json: bool) -> Result<Vec<Chosen>> {
 /// A rank, and its trace.
 pub type OfRank = (i64, PathBuf);
 
-/// The same, and those of all ranks, chosen or not: of those that tell it, the rank, in order.
+/// The files that are named and those of the folders that are; what is left out is printed.
 ///
 /// # Errors
-/// As [`chosen_for_stdout`].
-pub fn with_ranks(wanted: &Wanted, json: bool) -> Result<(Vec<Chosen>, Vec<OfRank>)> {
-    let paths = found_for_stdout(wanted)?;
+/// As [`choose`], and where stdout would write over one of them.
+pub fn found_for_stdout(wanted: &Wanted) -> Result<Vec<PathBuf>> {
+    Guard::of(wanted.trace.iter().map(PathBuf::as_path)).allow_stdout()?;
+    found(&wanted.trace)
+}
+
+/// Of several files those that tell their rank, in order.
+pub fn ranks_of(paths: &[PathBuf]) -> Vec<OfRank> {
     let mut ranks: Vec<OfRank> = Vec::new();
     if paths.len() > 1 {
         ranks.extend(paths.iter().filter_map(|path| Some((rank_of(path)?, path.clone()))));
         ranks.sort();
     }
-    Ok((one_if_json(wanted, paths, json)?, ranks))
+    ranks
 }
 
-fn found_for_stdout(wanted: &Wanted) -> Result<Vec<PathBuf>> {
-    Guard::of(wanted.trace.iter().map(PathBuf::as_path)).allow_stdout()?;
-    found(&wanted.trace)
-}
-
-fn one_if_json(wanted: &Wanted, paths: Vec<PathBuf>, json: bool) -> Result<Vec<Chosen>> {
+/// The traces that are wanted of these; of JSON there is one document.
+///
+/// # Errors
+/// When several are left and `json` is set, and as [`choose`].
+pub fn one_if_json(wanted: &Wanted, paths: Vec<PathBuf>, json: bool) -> Result<Vec<Chosen>> {
     let chosen = choose_of(paths, wanted.choice.ranks())?;
     if json && chosen.len() > 1 {
         let text = "--json needs one trace: name it, or select a rank with --rank";
@@ -165,7 +169,10 @@ pub fn choose(given: &[PathBuf], ranks: Ranks) -> Result<Vec<Chosen>> {
 }
 
 /// The files and the traces of the folders, without those that are merged of others. What is left out is printed.
-fn found(given: &[PathBuf]) -> Result<Vec<PathBuf>> {
+///
+/// # Errors
+/// When a file or folder cannot be read, or nothing is left.
+pub fn found(given: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for path in given {
         if path.is_dir() {
@@ -177,7 +184,11 @@ fn found(given: &[PathBuf]) -> Result<Vec<PathBuf>> {
     Ok(if paths.len() > 1 { without_merged(paths) } else { paths })
 }
 
-fn choose_of(mut paths: Vec<PathBuf>, ranks: Ranks) -> Result<Vec<Chosen>> {
+/// As [`choose`], of files that were found before.
+///
+/// # Errors
+/// When nothing is left.
+pub fn choose_of(mut paths: Vec<PathBuf>, ranks: Ranks) -> Result<Vec<Chosen>> {
     if paths.len() > 1 || matches!(ranks, Ranks::Only(_)) {
         paths = of_ranks(paths, ranks)?;
     }
@@ -199,7 +210,14 @@ fn choose_of(mut paths: Vec<PathBuf>, ranks: Ranks) -> Result<Vec<Chosen>> {
 /// # Errors
 /// As [`choose`], and when several are left.
 pub fn one(path: &Path, rank: Option<i64>) -> Result<Chosen> {
-    let mut chosen = choose(&[path.to_owned()], Ranks::near(rank))?;
+    only(choose(&[path.to_owned()], Ranks::near(rank))?, path)
+}
+
+/// The only one that was chosen of a folder.
+///
+/// # Errors
+/// When there are several or none.
+pub fn only(mut chosen: Vec<Chosen>, path: &Path) -> Result<Chosen> {
     if chosen.len() > 1 {
         let names: Vec<String> =
             chosen.iter().map(|chosen| chosen.path.display().to_string()).collect();

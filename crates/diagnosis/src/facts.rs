@@ -10,6 +10,7 @@ use host::idle::{IdlePlaces, idle_places};
 use host::links::{DeviceId, GpuSide, GpuSlice};
 use host::verdicts::{Busy, DeviceFigures, Window, loading};
 use host::{HostIndex, HostReport, HostSlice, Slices};
+use ranks::{Matched, OneRun};
 use report::units::time;
 use timeline::dependent::Dependent;
 use timeline::device::{Device as Properties, devices};
@@ -18,7 +19,6 @@ use timeline::intervals::{Interval, both, holds, length, union, without};
 use trace::{Details, Row, Trace};
 use triage::{TriageReport, WallPart, WallRow};
 
-use crate::collectives::{Matched, RankCalls};
 use crate::iterations::{Iteration, Iterations, Run, wall_within};
 use crate::module_tree::ModuleTree;
 
@@ -136,11 +136,13 @@ impl<'a> Facts<'a> {
         facts
     }
 
-    /// The same as one of several ranks in files of their own: `calls` are the collectives of all, and `at` is its place among them.
+    /// The same as one of several ranks in files of their own.
     #[must_use]
-    pub fn in_run(mut self, calls: &[RankCalls], at: usize) -> Self {
-        if let [device] = &self.gpu.devices[..] {
-            self.matched = Matched::of_rank(calls, at, device, self.warm.as_deref());
+    pub fn in_run(mut self, run: &OneRun<'_>) -> Self {
+        if let [device] = &self.gpu.devices[..]
+            && let Some(matched) = run.of_rank(device, self.warm.as_deref())
+        {
+            self.matched = matched;
         }
         self
     }

@@ -10,28 +10,25 @@
 
 mod actions;
 mod alike;
-mod collectives;
 mod devices;
 mod document;
+mod each_rank;
 mod facts;
 mod finding;
 mod headline;
 mod iterations;
 mod module_tree;
-mod ranks;
 mod rules;
 mod scaling;
 mod sections;
-mod several;
 
 pub use actions::{Action, Place, Whole};
-pub use collectives::{Matched, RankCalls, WaitFor, Waits};
 pub use document::{DIAGNOSIS_SCHEMA, diagnosis_json};
+pub use each_rank::diagnose_ranks;
 pub use facts::Facts;
 pub use finding::{Evidence, Finding, Level, Rule};
 pub use iterations::{Class, Cold, Input, Iteration, Iterations, Kind, Slowest};
 pub use module_tree::{ModuleTree, TreeRow};
-pub use ranks::diagnose_ranks;
 pub use report::Confidence;
 pub use scaling::{ScalingRow, scaling, scaling_section};
 pub use triage::{StageWall, WallPart, WallRow, WallTimes};

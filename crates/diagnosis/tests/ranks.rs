@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test: helpers fail as the tests do")]
 
-use diagnosis::{Facts, Matched, RankCalls, WallPart};
+use diagnosis::{Facts, WallPart};
 use fixture::{Fixture, Slice, kernel, slice};
 use host::HostIndex;
 use trace::{Collective, Details, Trace};
@@ -80,46 +80,4 @@ fn each_rank_of_a_file_is_told_of_by_its_own_threads_and_the_late_one_is_named()
         .collect();
     // Device 0 communicates alone for 490 us a step, 400 of it until device 1 joins.
     assert_eq!(exposed, [("0", "exposed", Some(270_000)), ("1", "exposed", Some(270_000))]);
-}
-
-/// One rank of a run in a file of its own: a product of 100 us, then a collective until 600 us.
-fn one_rank(start: i64, base: &str) -> (Trace, Details) {
-    let (mut fixture, mut details) = (Fixture::default(), Details::default());
-    let (name, kind) =
-        (details.texts.intern("allreduce"), details.texts.intern("Float;0;[0, 1];[];[];"));
-    details.collectives.push(Collective {
-        name,
-        kind,
-        in_elements: 8,
-        out_elements: 8,
-        group_size: 2,
-    });
-    fixture.push(kernel("gemm").at(start - 100_000, 100_000));
-    let ring = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)";
-    fixture.push(kernel(ring).on(0, 9).at(start, 600_000 - start));
-    details.collective_of.push((1, 0));
-    fixture.metadata("baseTimeNanoseconds", base);
-    (fixture.finish(), details)
-}
-
-#[test]
-fn ranks_in_files_of_their_own_are_compared_on_the_clock_of_the_machine() {
-    let section = |bases: [&str; 2]| {
-        let of = |(start, base): (i64, &str), name: &str| {
-            let (trace, details) = one_rank(start, base);
-            let index = HostIndex::of(&trace);
-            RankCalls::of(&index, &details, name.to_owned())
-        };
-        let [first, second] = bases;
-        let ranks = [of((100_000, first), "0"), of((500_000, second), "1")];
-        Matched::of_ranks(&ranks, None).section()
-    };
-    let same = section(["1700000000000000000", "1700000000000000000"]);
-    assert_eq!(
-        same.intro,
-        ["The other rank waits for rank 1, the last to join 1 of 1 collective: 400 µs."]
-    );
-    // A clock that is a second apart shows nothing.
-    let apart = section(["1700000000000000000", "1700000001000000000"]);
-    assert!(apart.intro[0].starts_with("No collective could be matched"), "{:?}", apart.intro);
 }

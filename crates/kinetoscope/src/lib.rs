@@ -39,15 +39,16 @@ pub use decode::{
     Decoded, Decoder, DetailsReader, NotATrace, Problem, ProblemKind, Severity, Source,
 };
 pub use diagnosis::{
-    Action, Diagnosis, Facts, Finding as DiagnosisFinding, Iteration, Iterations, Matched,
-    RankCalls, ScalingRow, StageWall, WallPart, WallRow, WallTimes, diagnose, diagnose_ranks,
-    diagnosis_json, scaling, scaling_section,
+    Action, Diagnosis, Facts, Finding as DiagnosisFinding, Iteration, Iterations, ScalingRow,
+    StageWall, WallPart, WallRow, WallTimes, diagnose, diagnose_ranks, diagnosis_json, scaling,
+    scaling_section,
 };
 pub use host::benchmark::{NoScript, benchmark_script};
 pub use host::memory_over_time::{MemoryChange, MemoryOverTime, memory_over_time};
 pub use host::{HostIndex, HostReport, host, wants_inputs};
 pub use ingest::{FileKind, NotText, Reader, text_of_file};
 pub use joint::{SameRun, device_name, same_run, timeline_of_events};
+pub use ranks::{OneRun, RankCalls, Runs};
 pub use repair::{PlanOptions, Prediction, RepairPlan, plan as plan_repair};
 pub use repaired::{
     Crossings, DrawnLane, DrawnSlice, Fate, LogRow, Output, Place, ProblemRow, Proof, ProofRow,

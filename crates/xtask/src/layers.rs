@@ -43,9 +43,10 @@ const LAYERS: &[Layer] = &[
         uses: &["trace", "dialect", "catalog", "report", "timeline"],
         kind: Kind::Core,
     },
+    Layer { name: "ranks", uses: &["trace", "report", "timeline", "host"], kind: Kind::Core },
     Layer {
         name: "diagnosis",
-        uses: &["trace", "dialect", "catalog", "report", "timeline", "host", "triage"],
+        uses: &["trace", "dialect", "catalog", "report", "timeline", "host", "triage", "ranks"],
         kind: Kind::Core,
     },
     Layer {
@@ -69,6 +70,7 @@ const LAYERS: &[Layer] = &[
             "analysis",
             "triage",
             "host",
+            "ranks",
             "diagnosis",
             "snapshot",
             "joint",
@@ -90,6 +92,7 @@ const LAYERS: &[Layer] = &[
             "analysis",
             "triage",
             "host",
+            "ranks",
             "diagnosis",
             "repair",
             "repaired",

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::Beside;
+use super::{Beside, JobId};
 
 /// What a person wants in the artifacts of a file. Facts go as they were typed and flags as the text of their file: the
 /// page has no JSON library.
@@ -26,6 +26,8 @@ pub struct ArtifactWish {
     pub keep_names: bool,
     /// The files that told of it as this was asked for: what was made with others is not what is wanted.
     pub beside: Vec<Beside>,
+    /// The files of other ranks that it was compared with, in the same way.
+    pub ranks: Vec<JobId>,
 }
 
 /// Which artifacts.

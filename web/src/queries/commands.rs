@@ -129,7 +129,7 @@ fn of_file(state: &State, file: &FileEntry) -> Vec<Entry> {
     let wish = file.triage.as_ref().and_then(|_| {
         let counts = state.count_before_window;
         let narrowed = narrowed(file.triage.as_deref(), &state.chosen());
-        wish(&state.form, state.server_args.as_ref(), &narrowed, counts, file.told_by()).ok()
+        wish(&state.form, state.server_args.as_ref(), &narrowed, counts, file).ok()
     });
     if let Some(wish) = wish {
         let title = "Download all artifacts as one .zip";

@@ -3,8 +3,8 @@
 use kinetoscope::artifacts::{FACT_FIELDS, cutoff_of_text};
 
 use super::stages::Narrowed;
-use crate::protocol::{ArtifactWish, Beside};
-use crate::state::{ArtifactForm, ServerArgs};
+use crate::protocol::ArtifactWish;
+use crate::state::{ArtifactForm, FileEntry, ServerArgs};
 
 /// The key of the errors about `server_args.json`.
 pub const SERVER_ARGS: &str = "server_args";
@@ -37,7 +37,7 @@ pub fn wish(
     server_args: Option<&ServerArgs>,
     narrowed: &Narrowed,
     count_before_window: bool,
-    beside: Vec<Beside>,
+    file: &FileEntry,
 ) -> Result<ArtifactWish, Errors> {
     let mut errors = faults(form);
     if let Some(fault) = server_args.and_then(|flags| flags.fault.clone()) {
@@ -58,13 +58,15 @@ pub fn wish(
         cutoff_pct,
         count_before_window,
         keep_names: form.keep_names,
-        beside,
+        beside: file.told_by(),
+        ranks: file.ranks.iter().map(|(job, _)| *job).collect(),
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::JobId;
 
     fn typed(facts: &[(&str, &str)]) -> ArtifactForm {
         let facts = facts.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned()));
@@ -75,7 +77,8 @@ mod tests {
     fn a_form_becomes_a_wish() {
         let form = typed(&[("trial_id", " 17 "), ("gpu_device_ids", "0,1"), ("target_arch", "")]);
         let flags = ServerArgs { text: "{\"tp_size\": 8}".into(), fault: None };
-        let wish = wish(&form, Some(&flags), &Narrowed::default(), true, Vec::new()).unwrap();
+        let file = FileEntry::new(JobId(1), "run.json".into(), 1);
+        let wish = wish(&form, Some(&flags), &Narrowed::default(), true, &file).unwrap();
         assert_eq!(wish.facts, form.facts);
         assert_eq!(wish.server_args.as_deref(), Some("{\"tp_size\": 8}"));
         assert!((wish.cutoff_pct - 1.0).abs() < f64::EPSILON && !wish.keep_names);
@@ -87,8 +90,8 @@ mod tests {
         let mut form = typed(&[("preflight_passed", "perhaps"), ("trial_id", "17")]);
         form.cutoff = "a lot".into();
         let flags = ServerArgs { text: "[]".into(), fault: Some("no object".into()) };
-        let errors =
-            wish(&form, Some(&flags), &Narrowed::default(), false, Vec::new()).unwrap_err();
+        let file = FileEntry::new(JobId(1), "run.json".into(), 1);
+        let errors = wish(&form, Some(&flags), &Narrowed::default(), false, &file).unwrap_err();
         let keys: Vec<&str> = errors.iter().map(|(key, _)| *key).collect();
         assert_eq!(keys, ["preflight_passed", "server_args", "cutoff"]);
         let error = error_of(&errors, "preflight_passed").unwrap();

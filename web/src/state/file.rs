@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use super::Remote;
 use super::ledger::Ledger;
+use super::ranks::OtherRank;
 use crate::protocol::{
     Analyses, Artifacts, Aside, Beside, Chapter, Companion, Comparison, Diagnosis, EventRange,
     Failure, JobId, KernelDetails, LanesFacts, Looked, MemoryPictures, Opened, OverlapWindow, Plan,
@@ -122,6 +123,10 @@ pub struct FileEntry {
     pub triage: Option<Shared<Triage>>,
     /// Why the run is slow; asked for after triage.
     pub diagnosis: Remote<Diagnosis>,
+    /// What its rank calls together with others; asked for where there are several ranks.
+    pub calls: Remote<Vec<u8>>,
+    /// The other ranks that the diagnosis is made with.
+    pub ranks: Vec<OtherRank>,
     /// The steps that diagnosis and triage can be narrowed to; of the last diagnosis of the whole file.
     pub steps: Shared<Vec<StepWindow>>,
     /// The step that they are narrowed to.
@@ -169,6 +174,8 @@ impl FileEntry {
             plan: None,
             triage: None,
             diagnosis: Remote::Idle,
+            calls: Remote::Idle,
+            ranks: Vec::new(),
             steps: Shared::default(),
             step: None,
             kernel: Remote::Idle,

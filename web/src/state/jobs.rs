@@ -148,14 +148,24 @@ fn news(next: &mut Next, job: JobId) -> Vec<Request> {
         beside: entry.beside.clone(),
         name: entry.name.clone(),
     };
-    let requests: Vec<Request> = gone.chain(fresh.clone().map(|entry| add(&entry))).collect();
+    let mut requests: Vec<Request> = gone.chain(fresh.clone().map(|entry| add(&entry))).collect();
     let unread: Vec<JobId> = fresh.map(|entry| entry.beside.job).collect();
     let told = wanted.iter().map(|entry| entry.beside.clone()).collect();
     next.update(job, |file| {
         file.ledger.asked.companions = told;
         file.ledger.asked.unread.extend(unread);
     });
+    requests.extend(told_of_ranks(next, job));
     requests
+}
+
+/// What the worker of triage must be told of other ranks.
+fn told_of_ranks(next: &mut Next, job: JobId) -> Option<Request> {
+    let file = next.state.file(job).filter(|file| file.ranks != file.ledger.asked.ranks)?;
+    let ranks = file.ranks.clone();
+    let others = ranks.iter().map(|(_, calls)| calls.clone()).collect();
+    next.update(job, |file| file.ledger.asked.ranks = ranks);
+    Some(Request::OtherRanks { job, others })
 }
 
 /// Ends the workers of a file. What they made stays; what they were still to answer is forgotten.
@@ -164,6 +174,7 @@ pub(super) fn halt(next: &mut Next, job: JobId) {
     next.update(job, |file| {
         file.ledger.asked = Asked::default();
         file.diagnosis.give_up();
+        file.calls.give_up();
         // (What was drawn went with its worker.)
         (file.memory, file.looked) = (Remote::Idle, None);
         (file.lanes, file.seen) = (Remote::Idle, None);
@@ -293,7 +304,7 @@ pub(super) fn triaged(next: &mut Next, job: JobId, id: RequestId, triage: Triage
 }
 
 /// Asks for the diagnosis, of the step that is chosen. The last one stays until the new one is there.
-fn diagnose(next: &mut Next, job: JobId) {
+pub(super) fn diagnose(next: &mut Next, job: JobId) {
     let count_before_window = next.state.count_before_window;
     let step = next.state.file(job).and_then(|file| file.step.clone());
     let id = post(next, Request::Diagnose { job, count_before_window, step });

@@ -2,6 +2,7 @@
 //! whole.
 
 use super::effect::{PlanNumber, Purpose, Use, Written};
+use super::ranks::OtherRank;
 use crate::protocol::{ArtifactFile, ArtifactWish, Beside, JobId, RequestId};
 use crate::queries::roles::Compared;
 
@@ -49,7 +50,9 @@ pub struct Asked {
     pub triage_counts: Option<bool>,
     /// The related files that the worker was told of.
     pub companions: Vec<Beside>,
-    /// Those of them that it has not answered for, in order.
+    /// The other ranks that it was told of.
+    pub ranks: Vec<OtherRank>,
+    /// Those of the related files that it has not answered for, in order.
     pub unread: Vec<JobId>,
     /// What the repaired file is written for, and the plan that it is written by.
     pub writing: Option<(Purpose, PlanNumber)>,

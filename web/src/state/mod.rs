@@ -8,6 +8,7 @@ mod effect;
 mod file;
 mod jobs;
 mod ledger;
+mod ranks;
 mod reduce;
 mod remote;
 mod several;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::effect::{Effect, Purpose, Use};
 use super::{
     ArtifactForm, Dialog, FileEntry, PerfettoState, Phase, Role, ServerArgs, State, Theme, View,
-    benchmark, docked, jobs, several,
+    benchmark, docked, jobs, ranks, several,
 };
 use crate::protocol::{
     ArtifactWish, Aside, EventRange, Failure, Format, JobId, KernelKey, Program, Progress,
@@ -141,6 +141,7 @@ pub fn reduce(state: &State, action: Action) -> (State, Vec<Effect>) {
     act(&mut next, action);
     if !is_progress {
         several::follow(&mut next);
+        ranks::follow(&mut next);
         jobs::draw_memory(&mut next);
         jobs::draw_lanes(&mut next);
     }
@@ -302,6 +303,9 @@ fn receive(next: &mut Next, id: RequestId, response: Response) {
         Response::Companion { job, companion, failure } => {
             several::answered(next, job, companion, failure);
         }
+        Response::RankCalls { job, calls } => next.update(job, |file| {
+            file.calls.answer(id, Ok(calls));
+        }),
         Response::Described { job, run } => several::described(next, job, id, run),
         Response::Compared { job, with: _, comparison } => {
             several::compared(next, job, id, comparison);

@@ -31,6 +31,7 @@ fn pending(state: &State, response: &Response) -> Option<RequestId> {
         Response::RepairPlanned { job, .. } => file(job)?.ledger.asked.plan,
         Response::Triage { job, .. } => file(job)?.ledger.asked.triage,
         Response::Diagnosed { job, .. } => file(job)?.diagnosis.pending(),
+        Response::RankCalls { job, .. } => file(job)?.calls.pending(),
         Response::Kernel { job, .. } => file(job)?.kernel.pending(),
         Response::Window { job, .. } => file(job)?.window.pending(),
         Response::Repaired { job, .. } => file(job)?.repair.pending(),

@@ -50,8 +50,7 @@ pub fn view(props: &Props) -> Option<Html> {
     let triage = props.file.triage.as_ref()?;
     let narrowed = narrowed(Some(triage), &props.chosen);
     let counts = props.count_before_window;
-    let beside = props.file.told_by();
-    let wanted = wish(&props.form, props.server_args.as_ref(), &narrowed, counts, beside);
+    let wanted = wish(&props.form, props.server_args.as_ref(), &narrowed, counts, &props.file);
     let none = Errors::new();
     let (wish, errors) = match &wanted {
         Ok(wish) => (Some(wish), &none),

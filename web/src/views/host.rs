@@ -29,12 +29,24 @@ pub fn diagnosis(props: &Props) -> Option<Html> {
                     <dl>{ for diagnosis.findings.iter().map(finding) }</dl>
                 </section>
             }
+            { diagnosis.chapter("ranks").map(|chapter| ranks(props, chapter)).unwrap_or_default() }
             <section class="card finding" data-testid="baseline">
                 <h2>{ "What was recorded, and its figures" }</h2>
                 <dl>{ for diagnosis.baseline.iter().map(finding) }</dl>
             </section>
         </>
     })
+}
+
+/// What the ranks of the run wait for each other, where several of them are open.
+fn ranks(props: &Props, chapter: &Chapter) -> Html {
+    html! {
+        <section data-testid="ranks">
+            <h2>{ &*chapter.title }</h2>
+            { for chapter.intro.iter().map(|sentence| html! { <p>{ sentence }</p> }) }
+            <Later>{ for chapter.tables.iter().map(|table| props.table(table, None)) }</Later>
+        </section>
+    }
 }
 
 /// The steps that the diagnosis can be narrowed to, where there are several.

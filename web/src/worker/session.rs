@@ -4,6 +4,7 @@ mod aside;
 mod first;
 mod lanes;
 mod others;
+mod ranks;
 mod snapshot;
 mod triage;
 

@@ -109,6 +109,39 @@ fn diagnose_compares_the_ranks_of_a_folder() {
 }
 
 #[test]
+fn a_file_of_another_run_is_named_and_neither_compared_nor_reported() {
+    let folder = Folder::new("several-runs");
+    for name in ["all", "all/old", "all/run"] {
+        std::fs::create_dir(folder.path().join(name)).unwrap();
+    }
+    let of_one = that_joins(0, 800_000).replace("\"world_size\": 2", "\"world_size\": 1");
+    folder.write("all/old/TP-0.json", of_one);
+    folder.write("all/run/TP-0.json", that_joins(0, 100_000));
+    folder.write("all/run/TP-1.json", that_joins(1, 800_000));
+    let run = folder.run(&["diagnose", "all"]).done();
+    let late = "The other rank waits for rank 1, the last to join 1 of 1 collective: 700 µs.";
+    let other = "TP-0.json (rank 0) is not compared: its run has 1 rank, and that of the others 2.";
+    assert!(run.stdout.starts_with("# 2 ranks"), "{}", run.stdout);
+    assert!(run.stdout.contains(late) && run.stdout.contains(other), "{}", run.stdout);
+    assert_eq!(run.stdout.matches("# TP-0.json").count(), 1, "{}", run.stdout);
+    assert!(run.stdout.contains("700 µs of it because rank 1 joins later"), "{}", run.stdout);
+    folder.run(&["diagnose", "all", "--json"]).done();
+    // Its report is that of the folder of the run, with the name of the file that is left out.
+    for (of, rank, expected) in
+        [("all", "1", other), ("all/run", "0", late), ("all/run", "1", late)]
+    {
+        let command = ["report", "--cpu-trace", of, "--rank", rank, "--md-out", "r.md"];
+        folder.run(&command).done();
+        let report = folder.text("r.md");
+        assert!(report.contains(expected), "{report}");
+        let waits = report.contains("700 µs of it because rank 1 joins later");
+        assert_eq!(waits, rank == "0", "{report}");
+    }
+    let both = folder.run(&["report", "--cpu-trace", "all", "--rank", "0", "--md-out", "r.md"]);
+    assert_eq!(both.code, 2, "two files have this rank: {}", both.stderr);
+}
+
+#[test]
 fn merged_traces_count_where_there_are_no_others() {
     let folder = Folder::new("merged");
     folder.write("merged-a.json", of_rank(None));

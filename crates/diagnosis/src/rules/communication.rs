@@ -1,10 +1,10 @@
 //! M10: communication that no other kernel of the device hides, and how far equal collectives differ.
 
+use ranks::Waits;
 use report::units::{count, percent, plural, time};
 use timeline::equal::{Call, bytes_of, equal, group_of};
 use timeline::intervals::{both, length, union};
 
-use crate::collectives::Waits;
 use crate::facts::Device;
 use crate::{Confidence, Facts, Finding, Level, Rule};
 

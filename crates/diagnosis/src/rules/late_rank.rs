@@ -1,10 +1,10 @@
 //! `late_rank`: the device for which the others wait in collectives, and what it does longer than they do.
 
 use host::links::GpuSide;
+use ranks::{Matched, WaitFor};
 use report::units::{count, time};
 use triage::{WallPart, WallRow};
 
-use crate::collectives::{Matched, WaitFor};
 use crate::{Facts, Finding, Level, Rule};
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {

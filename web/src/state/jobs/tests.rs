@@ -84,6 +84,8 @@ impl Page {
                 Request::RemoveCompanion { .. } => "remove",
                 Request::Analyze { .. } => "analyze",
                 Request::Triage { .. } => "triage",
+                Request::RankCalls { .. } => "rank calls",
+                Request::OtherRanks { .. } => "other ranks",
                 Request::Describe { .. } => "describe",
                 Request::Compare { .. } => "compare",
                 Request::PlanRepair { clip_impossible: false, .. } => "plan",

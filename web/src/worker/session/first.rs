@@ -72,6 +72,8 @@ impl Session for FirstSession {
             | Request::RemoveCompanion { .. }
             | Request::Triage { .. }
             | Request::Diagnose { .. }
+            | Request::RankCalls { .. }
+            | Request::OtherRanks { .. }
             | Request::Describe { .. }
             | Request::Compare { .. }
             | Request::Kernel { .. }

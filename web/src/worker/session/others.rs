@@ -232,7 +232,8 @@ impl OpenFile {
         let facts = UserFacts::default();
         let triage_of = |part: &Trace| triage_all(part, &self.name, &sources, &facts, false);
         let (triage, triage_of) = (triage_of(trace), &triage_of);
-        let trace = ReportedTrace { trace, details, triage: &triage, triage_of, name: &self.name };
+        let (triage, name) = (&triage, self.name.as_str());
+        let trace = ReportedTrace { trace, details, triage, triage_of, name, run: None };
         let order =
             ReportOrder { trace: Some(trace), memory: None, options: ArtifactOptions::default() };
         resource_report(&order).map_err(|error| fault(&error))

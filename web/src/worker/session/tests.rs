@@ -606,3 +606,41 @@ fn a_snapshot_is_answered_by_its_figures_first_and_then_in_full() {
     assert_eq!((charts, summed, run), (later, later_summed, later_run));
     assert!(!charts.is_empty() && !summed.is_empty() && !run.is_empty());
 }
+
+#[test]
+fn a_rank_is_diagnosed_with_those_that_other_workers_have_written_down() {
+    let rank = |rank: i64, joins: i64| {
+        let collective = r#""Collective name":"allreduce","dtype":"Float","In msg nelems":8,"Out msg nelems":8,"Group size":2,"Process Group Name":"0","Process Group Ranks":"[0, 1]""#;
+        let name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)";
+        let (computes, dur) = (joins - 10, 900 - joins);
+        format!(
+            r#"{{"baseTimeNanoseconds":1700000000000000000,"distributedInfo":{{"rank":{rank},"world_size":2}},"traceEvents":[
+{{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":10,"dur":{computes},"args":{{"device":0,"stream":7,"correlation":1}}}},
+{{"ph":"X","cat":"kernel","name":"{name}","pid":0,"tid":7,"ts":{joins},"dur":{dur},"args":{{"device":0,"stream":7,"correlation":2,{collective}}}}}
+]}}"#
+        )
+    };
+    let calls = |heard: &Heard| {
+        heard.responses.iter().find_map(|response| match response {
+            Response::RankCalls { calls, .. } => Some(Shared::new(calls.clone())),
+            _ => None,
+        })
+    };
+    let late = talk(&rank(1, 800), [open(), triage(), Request::RankCalls { job: JOB }]);
+    let others = vec![calls(&late).unwrap()];
+    let step = None;
+    let diagnose =
+        || Request::Diagnose { job: JOB, count_before_window: false, step: step.clone() };
+    let told = |others| Request::OtherRanks { job: JOB, others };
+    let requests =
+        [open(), triage(), diagnose(), told(others), diagnose(), told(Vec::new()), diagnose()];
+    let heard = talk(&rank(0, 100), requests);
+    let said = heard.responses.iter().filter_map(|response| match response {
+        Response::Diagnosed { diagnosis, .. } => {
+            Some(diagnosis.chapter("ranks").map(|chapter| chapter.intro.join(" ")))
+        }
+        _ => None,
+    });
+    let late = "The other rank waits for rank 1, the last to join 1 of 1 collective: 700 µs.";
+    assert_eq!(said.collect::<Vec<_>>(), [None, Some(late.to_owned()), None]);
+}

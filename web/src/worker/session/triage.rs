@@ -8,11 +8,13 @@ use kinetoscope::{
 };
 
 use super::others::{self, OpenCompanion};
+use super::ranks::Ranks;
 use super::{EVERY_ROW, Files, Port, Session, aside, decode, details, details_of, page};
 use crate::protocol::{
     ArtifactWish, Chapter, Diagnosis, FIRST_LAUNCHES, Failure, JobId, KernelDetails, Parts,
     Program, Request, Response, Stage, StepWindow, Triage,
 };
+use crate::shared::Shared;
 use crate::worker::artifacts::{self, Made};
 
 /// The raw category of the slices that `with_stack=True` records (torch/csrc/profiler/kineto_shim.cpp).
@@ -32,6 +34,8 @@ pub(super) struct OpenFile {
     pub(super) details: Option<Details>,
     /// What triage knows of every GPU slice, and the step that it is of.
     pub(super) slices: Option<(TriageSlices, Option<StepWindow>)>,
+    /// What is written down of the other ranks that it is compared with.
+    pub(super) other_ranks: Vec<Shared<Vec<u8>>>,
     /// The last triage, for the diagnosis.
     pub(super) report: Option<TriageReport>,
     /// The last op whose benchmark was asked for, and the script. (A browser may refuse to copy what was asked for long ago; then
@@ -51,6 +55,7 @@ impl Session for TriageSession {
                             decoded,
                             details: None,
                             slices: None,
+                            other_ranks: Vec::new(),
                             report: None,
                             benchmark: None,
                         });
@@ -125,6 +130,17 @@ impl Session for TriageSession {
                 let found = kinetoscope::same_run(&index.slices, details, &facts);
                 let chapter = Chapter::drawn(found.section(&file.name));
                 port.send(Response::InTrace { job, snapshot, chapter });
+            }
+            Request::RankCalls { job } => {
+                let Some(file) = &mut self.file else { return };
+                file.read_details(job, files, port);
+                let calls = file.rank_calls(&HostIndex::of(&file.decoded.trace));
+                port.send(Response::RankCalls { job, calls: calls.to_bytes() });
+            }
+            Request::OtherRanks { job: _, others } => {
+                if let Some(file) = &mut self.file {
+                    file.other_ranks = others;
+                }
             }
             Request::Describe { job } => {
                 let Some(file) = &mut self.file else { return };
@@ -219,9 +235,16 @@ impl OpenFile {
         let index = HostIndex::of(trace);
         let of_host = kinetoscope::host(&index, details);
         let triage_of = |part: &Trace| self.triage_of(part, companions, count_before_window).0;
-        let facts = Facts::of(&index, details, &of_host, report);
+        let mut facts = Facts::of(&index, details, &of_host, report);
+        // (The collectives of a run say nothing of one step.)
+        let ranks = trace.part.is_none().then(|| self.ranks(&index));
+        let run = ranks.as_ref().and_then(Ranks::run);
+        if let Some(run) = &run {
+            facts = facts.in_run(run);
+        }
         let found = kinetoscope::diagnose_ranks(&facts, &triage_of);
         let mut diagnosis = page::diagnosis(&found, &of_host);
+        diagnosis.chapters.extend(run.map(|run| Chapter::from(run.section())));
         let steps =
             found.iterations.iter().filter(|_| trace.part.is_none()).flat_map(|all| &all.list);
         diagnosis.steps = steps.map(page::step_window).collect();
@@ -272,8 +295,10 @@ impl OpenFile {
         let details = self.details.as_ref().unwrap_or(&none);
         let trace = &self.decoded.trace;
         let triage_of = |part: &Trace| self.triage_of(part, companions, wish.count_before_window).0;
-        let (triage, triage_of) = (&triage, &triage_of);
-        let trace = ReportedTrace { trace, details, triage, triage_of, name: &self.name };
+        let (triage, triage_of, name) = (&triage, &triage_of, self.name.as_str());
+        let ranks = self.ranks(&HostIndex::of(trace));
+        let run = ranks.run();
+        let trace = ReportedTrace { trace, details, triage, triage_of, name, run: run.as_ref() };
         artifacts::report(trace, wish)
     }
 

@@ -1,10 +1,10 @@
 //! The collectives of one device or rank, and when its CPU is late.
 
-use std::rc::Rc;
-
 use host::class::Class;
 use host::links::{GpuSide, GpuSlice};
+use host::slices::ThreadId;
 use host::{HostIndex, HostSlice, Slices};
+use timeline::device::distributed;
 use timeline::intervals::{Interval, union, without};
 use trace::{Collective, Details, Trace, TrackId};
 
@@ -21,54 +21,99 @@ const BASE_TIME: &str = "baseTimeNanoseconds";
 /// The collectives of one device, or of one rank.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RankCalls {
-    pub(super) name: String,
-    pub(super) kinds: Vec<Kind>,
+    /// The device, or the rank.
+    pub(crate) name: String,
+    /// The rank, of a file of its own.
+    pub(crate) rank: i64,
+    /// The name of that file, without folders; empty of a device.
+    pub(crate) file: String,
+    /// Ranks of the run, where that is recorded.
+    pub(crate) world_size: Option<i64>,
+    /// When the file was recorded: from its first slice to the end of its last; `None` without any.
+    pub(crate) recorded: Option<Interval>,
+    pub(crate) kinds: Vec<Kind>,
     /// When it runs no kernel but communication.
-    pub(super) exposed: Vec<Interval>,
+    pub(crate) exposed: Vec<Interval>,
     /// Its kernels by start, with the starts of their launches.
-    pub(super) kernels: Vec<Launched>,
+    pub(crate) kernels: Vec<Launched>,
     /// When the CPU waits for the GPU, by end.
-    pub(super) waits: Rc<[Interval]>,
-    /// Whether its CPU waits for those of other ranks: then its launches would come earlier, too, and nothing is known of what that saves.
-    pub(super) waits_on_cpu: bool,
+    pub(crate) waits: Vec<Interval>,
+    /// Calls in which its CPU waits for those of other ranks: then its launches would come earlier, too, and nothing is known of what
+    /// that saves.
+    pub(crate) on_cpu: Vec<CpuKind>,
     /// What its times have been moved by, in ns; `None` of a device.
-    pub(super) shift_ns: Option<i64>,
+    pub(crate) shift_ns: Option<i64>,
 }
 
 /// Calls of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Kind {
+pub(crate) struct Kind {
     /// What they have in common: name, number format, group and its ranks; or the name of the kernel.
-    pub(super) key: String,
+    pub(crate) key: String,
     /// Ranks of the group; `None` where it is not recorded, and all that there are may be in it.
-    pub(super) group_size: Option<i64>,
+    pub(crate) group_size: Option<i64>,
     /// Whether a rank may leave before all have joined.
-    pub(super) is_broadcast: bool,
+    pub(crate) is_broadcast: bool,
     /// When their kernels run, by start.
-    pub(super) calls: Vec<Interval>,
+    pub(crate) calls: Vec<Interval>,
+}
+
+/// A kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Launched {
+    /// When it runs.
+    pub(crate) times: Interval,
+    /// When its launch begins, if that is in the file.
+    pub(crate) launch_ns: Option<i64>,
+    /// Its stream.
+    pub(crate) stream: TrackId,
+}
+
+/// Calls of one function in which CPUs wait for each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CpuKind {
+    /// The function, without its file, or the name of the annotation.
+    pub(crate) name: String,
+    /// The calls, by start.
+    pub(crate) calls: Vec<Interval>,
 }
 
 impl RankCalls {
     /// Those of a trace of one rank, on the clock that `baseTimeNanoseconds` and the times of the file give: that of the machine.
     #[must_use]
-    pub fn of(index: &HostIndex<'_>, details: &Details, name: String) -> Self {
+    pub fn of(index: &HostIndex<'_>, details: &Details, rank: i64, file: &str) -> Self {
         let HostIndex { slices, gpu } = index;
         let trace = slices.trace;
         let base = trace.metadata.int(BASE_TIME).map_or(0, i128::from);
         let shift = i64::try_from(base.saturating_add(trace.origin_ns)).unwrap_or(0);
-        let waits = waits_of(slices, shift);
-        let own = Self::within(slices, gpu, details, name, (None, shift), waits);
-        Self { shift_ns: Some(shift), ..own }
+        let on_all = OnCpu::of(slices, shift);
+        let own = Self::within(slices, gpu, details, rank.to_string(), (None, shift), &on_all);
+        let times = || slices.all.iter().map(|(slice, _)| slice.interval());
+        let (first, last) = (times().map(|(from, _)| from).min(), times().map(|(_, to)| to).max());
+        Self {
+            rank,
+            file: file.to_owned(),
+            world_size: distributed(trace).1,
+            recorded: first.zip(last).map(|window| moved(window, shift)),
+            shift_ns: Some(shift),
+            ..own
+        }
+    }
+
+    /// Their order among others: by rank, and of one rank by the name of the file.
+    #[must_use]
+    pub fn order(&self) -> (i64, &str) {
+        (self.rank, &self.file)
     }
 
     /// Those of a device, or of all.
-    pub(super) fn within(
+    pub(crate) fn within(
         slices: &Slices<'_>,
         gpu: &GpuSide,
         details: &Details,
         name: String,
         (device, shift): (Option<usize>, i64),
-        waits: Rc<[Interval]>,
+        on_all: &OnCpu,
     ) -> Self {
         let own = || {
             let all = gpu.slices.iter().filter(|one| one.is_kernel);
@@ -94,21 +139,64 @@ impl RankCalls {
         };
         let mut kernels: Vec<Launched> = own().map(launched).collect();
         trace::sort_by_key(&mut kernels, |kernel| kernel.times.0);
-        let waits_on_cpu =
-            CPU_COLLECTIVES.iter().any(|part| slices.names_with(part).contains(&true));
-        Self { name, kinds, exposed, kernels, waits, waits_on_cpu, shift_ns: None }
+        let OnCpu { waits, calls } = on_all.clone();
+        Self { name, kinds, exposed, kernels, waits, on_cpu: calls, ..Self::default() }
     }
 }
 
-/// When the CPU waits for the GPU, by end.
-pub(super) fn waits_of(slices: &Slices<'_>, shift: i64) -> Rc<[Interval]> {
-    let waits = slices.calls.iter().filter(|call| waits_for_gpu(slices, call));
-    let mut waits: Vec<Interval> = waits.map(|call| moved(call.interval(), shift)).collect();
-    trace::sort_by_key(&mut waits, |(_, to)| *to);
-    waits.into()
+/// What the CPU of all devices of a file waits for.
+#[derive(Clone, Default)]
+pub(crate) struct OnCpu {
+    /// For the GPU, by end.
+    waits: Vec<Interval>,
+    /// For the CPUs of other ranks.
+    calls: Vec<CpuKind>,
 }
 
-pub(super) fn moved((from, to): Interval, by_ns: i64) -> Interval {
+impl OnCpu {
+    pub(crate) fn of(slices: &Slices<'_>, shift: i64) -> Self {
+        let waits = slices.calls.iter().filter(|call| waits_for_gpu(slices, call));
+        let mut waits: Vec<Interval> = waits.map(|call| moved(call.interval(), shift)).collect();
+        trace::sort_by_key(&mut waits, |(_, to)| *to);
+        Self { waits, calls: cpu_calls(slices, shift) }
+    }
+}
+
+/// The calls in which the CPU waits for those of other ranks, by function; of calls in each other the outermost.
+fn cpu_calls(slices: &Slices<'_>, shift: i64) -> Vec<CpuKind> {
+    let is_one =
+        slices.trace.strings.marked(&|name| CPU_COLLECTIVES.iter().any(|part| name.contains(part)));
+    let name_of = |slice: &HostSlice| slices.trace.name(slice.row);
+    let all = slices.all.iter().map(|(slice, _)| *slice);
+    let mut own: Vec<HostSlice> =
+        all.filter(|slice| is_one.get(name_of(slice).0 as usize) == Some(&true)).collect();
+    trace::sort_by_key(&mut own, |slice| {
+        (slice.start_ns, std::cmp::Reverse(slice.end_ns), slice.row)
+    });
+    // (By thread: until when the last one that counts lasts.)
+    let mut threads: Vec<(ThreadId, i64)> = Vec::new();
+    let mut kinds: Vec<CpuKind> = Vec::new();
+    for slice in own {
+        let thread = slices.thread(slice.row);
+        let at = threads.iter().position(|(known, _)| *known == thread);
+        match at {
+            Some(at) if slice.end_ns <= threads[at].1 => continue,
+            Some(at) => threads[at].1 = slice.end_ns,
+            None => threads.push((thread, slice.end_ns)),
+        }
+        // (A frame of Python is called "file.py(12): function".)
+        let name = slices.name(&slice);
+        let name = name.rsplit_once("): ").map_or(name, |(_, function)| function);
+        let times = moved(slice.interval(), shift);
+        match kinds.iter_mut().find(|kind| kind.name == name) {
+            Some(kind) => kind.calls.push(times),
+            None => kinds.push(CpuKind { name: name.to_owned(), calls: vec![times] }),
+        }
+    }
+    kinds
+}
+
+pub(crate) fn moved((from, to): Interval, by_ns: i64) -> Interval {
     (from.saturating_add(by_ns), to.saturating_add(by_ns))
 }
 
@@ -125,78 +213,6 @@ fn waits_for_gpu(slices: &Slices<'_>, call: &HostSlice) -> bool {
         Class::Sync => true,
         Class::Memcpy => slices.blocks(call) || call.dur_ns() >= LONG_COPY_NS,
         _ => false,
-    }
-}
-
-/// A kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Launched {
-    /// When it runs.
-    pub(super) times: Interval,
-    /// When its launch begins, if that is in the file.
-    pub(super) launch_ns: Option<i64>,
-    /// Its stream.
-    pub(super) stream: TrackId,
-}
-
-impl RankCalls {
-    /// How much sooner its last kernel would end, at most, without `removed`, times in which the rank waits for others and nothing else
-    /// runs.
-    ///
-    /// What follows on each stream begins as much earlier, but no kernel before its launch; and the launches come earlier only where the
-    /// CPU waits for the GPU, at most by that wait. (What streams wait for each other is not recorded: it could only save less.)
-    pub(super) fn sooner_ns(&self, removed: &[Interval]) -> i64 {
-        let mut streams: Vec<Stream> = Vec::new();
-        let (mut all, mut cpu_sooner) = (0_i64, 0_i64);
-        let mut removed = removed.iter().peekable();
-        let mut waits = self.waits.iter().peekable();
-        for kernel in &self.kernels {
-            let (start, end) = kernel.times;
-            while let Some((from, to)) = removed.next_if(|(_, to)| *to <= start) {
-                all = all.saturating_add(to.saturating_sub(*from));
-            }
-            let at = streams.iter().position(|stream| stream.id == kernel.stream);
-            let at = at.unwrap_or_else(|| {
-                streams.push(Stream { id: kernel.stream, sooner: 0, since: 0, end_ns: end });
-                streams.len() - 1
-            });
-            streams[at].end_ns = streams[at].end_ns.max(end);
-            if let Some(launch_ns) = kernel.launch_ns {
-                while let Some((from, to)) = waits.next_if(|(_, to)| *to <= launch_ns) {
-                    let waited = cpu_sooner.saturating_add(to.saturating_sub(*from));
-                    let most = streams.iter().map(|stream| stream.now(all)).max();
-                    cpu_sooner = most.unwrap_or(all).min(waited);
-                }
-                let queued = start.saturating_sub(launch_ns).max(0);
-                let stream = &mut streams[at];
-                stream.sooner = stream.now(all).min(queued.saturating_add(cpu_sooner));
-                stream.since = all;
-            }
-        }
-        for (from, to) in removed {
-            all = all.saturating_add(to.saturating_sub(*from));
-        }
-        let ends = || streams.iter().map(|stream| stream.end_ns);
-        let sooner = streams.iter().map(|stream| stream.end_ns.saturating_sub(stream.now(all)));
-        let (end, sooner) = (ends().max().unwrap_or_default(), sooner.max().unwrap_or_default());
-        end.saturating_sub(sooner).max(0)
-    }
-}
-
-/// A stream of a replay.
-struct Stream {
-    id: TrackId,
-    /// How much sooner its last kernel so far begins, and what was removed in all by then.
-    sooner: i64,
-    since: i64,
-    /// When its kernels end.
-    end_ns: i64,
-}
-
-impl Stream {
-    /// How much sooner it would go on, with `all` removed by now.
-    fn now(&self, all: i64) -> i64 {
-        self.sooner.saturating_add(all.saturating_sub(self.since))
     }
 }
 
@@ -262,49 +278,4 @@ fn place_of(kind: Kind, kinds: &mut Vec<Kind>) -> usize {
 /// In lower case, without signs between words.
 fn plain(name: &str) -> String {
     name.to_lowercase().replace(['_', ' '], "")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_follows_a_wait_begins_no_sooner_than_its_launch() {
-        let of = |kernels: &[(Interval, i64)], waits: &[Interval], removed: &[Interval]| {
-            let kernel = |(times, launch_ns): &(Interval, i64)| Launched {
-                times: *times,
-                launch_ns: Some(*launch_ns),
-                stream: TrackId(0),
-            };
-            let kernels = kernels.iter().map(kernel).collect();
-            RankCalls { kernels, waits: waits.into(), ..RankCalls::default() }.sooner_ns(removed)
-        };
-        // A collective waits from 10 to 60; the next kernel was launched at 5, or at 55.
-        let ahead = [((10, 65), 1), ((70, 80), 5)];
-        let behind = [((10, 65), 1), ((70, 80), 55)];
-        assert_eq!(of(&ahead, &[], &[(10, 60)]), 50);
-        assert_eq!(of(&behind, &[], &[(10, 60)]), 15);
-        // Twice as late does not save twice: the launches come at their own pace.
-        let twice = [&behind[..], &[((80, 145), 58), ((150, 160), 135)]].concat();
-        assert_eq!(of(&twice, &[], &[(10, 60), (80, 140)]), 15);
-        // The CPU that waits for the collective launches sooner, too.
-        assert_eq!(of(&behind, &[(20, 52)], &[(10, 60)]), 47);
-        assert_eq!(of(&ahead, &[], &[(10, 60), (80, 90)]), 60, "at the end");
-    }
-
-    #[test]
-    fn a_stream_that_is_not_queued_holds_back_its_own_end_alone() {
-        let on = |stream: u32, times: Interval, launch_ns: i64| Launched {
-            times,
-            launch_ns: Some(launch_ns),
-            stream: TrackId(stream),
-        };
-        let of = |side: Launched| {
-            let kernels = vec![on(0, (10, 65), 1), side, on(0, (70, 80), 5)];
-            RankCalls { kernels, ..RankCalls::default() }.sooner_ns(&[(10, 60)])
-        };
-        assert_eq!(of(on(1, (20, 22), 19)), 50);
-        // It is launched at 64 and takes 2: all is done at 66, and not at 80.
-        assert_eq!(of(on(1, (66, 68), 64)), 14);
-    }
 }

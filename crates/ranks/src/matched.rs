@@ -1,120 +1,15 @@
-//! Collectives of several devices in one file, matched: which device comes last, and how long the others wait for it.
-//!
-//! A kernel of a collective runs until every rank of its group has joined. The devices of a group call the same collectives in the
-//! same order, so the nth call of a kind on one device belongs to the nth of that kind on each of the others. Until the last one
-//! starts, a kernel waits; what it takes after that is transfer (`kineto::record_param_comms` names kind, group and ranks).
-//!
-//! Gates: all ranks of the group are in the file, each called the kind equally often, and the kernels of a match run at the same time
-//! at some moment and end together: that shows that the matches are right, and that the devices have one clock.
-//!
-//! Of an engine's own kernels, and of kernels in graphs, nothing but the name is recorded. Those of one name that all ranks run equally often
-//! are matched in the same way; they have to end together by a closer measure.
-//!
-//! In a broadcast a rank waits only for those through which it gets the data. One that ends together with the last to join waited for
-//! it; this counts where collectives of the other kinds have shown that the clock is one. Send and receive tell nothing.
-
-mod calls;
+//! The collectives of several devices or ranks, matched: which one comes last, and how long the others wait for it.
 
 use host::Slices;
 use host::links::GpuSide;
-use timeline::intervals::{Interval, both, holds, length, union};
+use timeline::intervals::{Interval, holds};
 use trace::Details;
 
-use calls::{Kind, moved, waits_of};
+use crate::calls::{OnCpu, RankCalls, moved};
+use crate::same_calls::matches;
+use crate::waits::Waits;
 
-pub use calls::RankCalls;
-
-/// A broadcast that takes so many times as long as on the rank that joins last waited for most of it.
-const WAITED: i64 = 2;
-/// Of the matches of a kind so many percent may not run at the same time: clocks differ a little. Above that none of it counts.
-const LEAST_TOGETHER_PCT: usize = 90;
-
-/// The kernels of a match end together: at most so far apart, in ns (measured on four MI300: up to 21 us), or this part of the
-/// longest waiting. Where they do not, their clocks may differ, and who comes last is not known.
-const LEAST_APART_NS: i64 = 50_000;
-/// The same of kernels of which only the name is recorded, however long they wait (measured on four GB300: up to 1.9 us).
-const APART_BY_NAME_NS: i64 = 10_000;
-const APART_PART: i64 = 5;
-
-/// What collectives of one device wait for others.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Waits {
-    /// Collectives that were matched.
-    pub n: usize,
-    /// How often this device comes last.
-    pub n_last: usize,
-    /// Time in which only communication runs here and a later device has not joined, in ns.
-    pub exposed_ns: i64,
-    /// How much sooner its last kernel would start without, at most: less where its own launches come no earlier. `None` where that cannot be
-    /// told, because CPUs wait for each other, too.
-    pub saves_ns: Option<i64>,
-    /// The same by the device that comes last, of those for which it waits, in their order.
-    pub exposed_for: Vec<WaitFor>,
-    /// By how much this device comes later than the next to last, where it comes last: a sum, in ns.
-    pub behind_ns: i64,
-}
-
-/// What a device waits for another one.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WaitFor {
-    /// The one that comes last.
-    pub last: String,
-    /// As [`Waits::exposed_ns`].
-    pub ns: i64,
-    /// As [`Waits::saves_ns`].
-    pub saves_ns: Option<i64>,
-}
-
-impl Waits {
-    /// What it waits for one device.
-    #[must_use]
-    pub fn exposed_for(&self, last: &str) -> Option<&WaitFor> {
-        self.exposed_for.iter().find(|wait| wait.last == last)
-    }
-
-    /// The same with what it waits for each of the others: `waiting` are the times by the one that comes last.
-    fn waiting(self, ranks: &[RankCalls], at: usize, waiting: &mut [Vec<Interval>]) -> Self {
-        let rank = &ranks[at];
-        let mut all = Vec::new();
-        let mut exposed_for: Vec<(WaitFor, Vec<Interval>)> = Vec::new();
-        for (last, times) in waiting.iter_mut().enumerate() {
-            let times = union(std::mem::take(times));
-            if !times.is_empty() {
-                let waits = both(&rank.exposed, &times);
-                let (last, ns) = (ranks[last].name.clone(), length(&waits));
-                exposed_for.push((WaitFor { last, ns, saves_ns: None }, waits));
-                all.extend(times);
-            }
-        }
-        // (It may wait for two at once, on two streams.)
-        let waits = both(&rank.exposed, &union(all));
-        let is_known = ranks.iter().all(|rank| !rank.waits_on_cpu);
-        let saves_ns = is_known.then(|| rank.sooner_ns(&waits));
-        // (A replay for the one that it waits for most; without less waiting it is done no sooner than without all.)
-        let most_ns = exposed_for.iter().map(|(wait, _)| wait.ns).max().unwrap_or_default();
-        let of_one = |(mut wait, waits): (WaitFor, Vec<Interval>)| {
-            wait.saves_ns = saves_ns.map(|saves_ns| match wait.ns == most_ns {
-                true => rank.sooner_ns(&waits).min(saves_ns),
-                false => saves_ns.min(wait.ns),
-            });
-            wait
-        };
-        Self {
-            exposed_ns: length(&waits),
-            saves_ns,
-            exposed_for: exposed_for.into_iter().map(of_one).collect(),
-            ..self
-        }
-    }
-
-    /// The device for which it waits most.
-    #[must_use]
-    pub fn most(&self) -> Option<&WaitFor> {
-        self.exposed_for.iter().filter(|wait| wait.ns > 0).max_by_key(|wait| wait.ns)
-    }
-}
-
-/// The same of every device of a file, or of every rank of a run, in their order.
+/// What every device of a file, or every rank of a run, waits for the others; in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Matched {
     rows: Vec<(String, Waits)>,
@@ -140,24 +35,24 @@ impl Matched {
         if !(2..=Self::MOST_RANKS).contains(&gpu.devices.len()) || !communicates() {
             return Self::default();
         }
-        let cpu_waits = waits_of(slices, 0);
+        let on_cpu = OnCpu::of(slices, 0);
         let of = |(device, name): (usize, &String)| {
             let place = (Some(device), 0);
-            RankCalls::within(slices, gpu, details, name.clone(), place, cpu_waits.clone())
+            RankCalls::within(slices, gpu, details, name.clone(), place, &on_cpu)
         };
         let ranks: Vec<RankCalls> = gpu.devices.iter().enumerate().map(of).collect();
-        Self::of_ranks(&ranks, within)
+        Self::of_ranks(&ranks.iter().collect::<Vec<_>>(), within)
     }
 
     /// Matches the collectives of several ranks, whose times are of one clock.
     #[must_use]
-    pub fn of_ranks(ranks: &[RankCalls], within: Option<&[Interval]>) -> Self {
+    pub fn of_ranks(ranks: &[&RankCalls], within: Option<&[Interval]>) -> Self {
         Self::of_some(ranks, within, |_| true)
     }
 
     /// The rows of some of the ranks.
     fn of_some(
-        ranks: &[RankCalls],
+        ranks: &[&RankCalls],
         within: Option<&[Interval]>,
         is_wanted: impl Fn(usize) -> bool,
     ) -> Self {
@@ -219,7 +114,7 @@ impl Matched {
     /// times, on the clock of its trace, or of all.
     #[must_use]
     pub fn of_rank(
-        ranks: &[RankCalls],
+        ranks: &[&RankCalls],
         at: usize,
         device: &str,
         within: Option<&[Interval]>,
@@ -276,7 +171,7 @@ impl Matched {
 }
 
 /// Why no collective of these ranks could be matched: the first gate that is shut.
-fn why_none(ranks: &[RankCalls]) -> String {
+fn why_none(ranks: &[&RankCalls]) -> String {
     let without: Vec<&str> =
         ranks.iter().filter(|rank| rank.kinds.is_empty()).map(|rank| &*rank.name).collect();
     if without.len() == ranks.len() {
@@ -307,58 +202,6 @@ fn why_none(ranks: &[RankCalls]) -> String {
     }
 }
 
-/// The matches of one kind, of `n_ranks` in all: of each call when its kernel runs on every rank. Empty where a gate is shut.
-fn matches(of_ranks: &[(usize, &Kind)], n_ranks: usize) -> Vec<Vec<(usize, Interval)>> {
-    let Some((_, Kind { group_size, calls, .. })) = of_ranks.first() else { return Vec::new() };
-    let n = calls.len();
-    let group_size = match group_size {
-        Some(n) => usize::try_from(*n).unwrap_or_default(),
-        None => n_ranks,
-    };
-    let is_whole = of_ranks.len() == group_size && group_size > 1;
-    let by_name = of_ranks.iter().any(|(_, kind)| kind.group_size.is_none());
-    if !is_whole || of_ranks.iter().any(|(_, kind)| kind.calls.len() != n) {
-        return Vec::new();
-    }
-    let of_all = |nth: usize| -> Vec<(usize, Interval)> {
-        of_ranks.iter().map(|(at, kind)| (*at, kind.calls[nth])).collect()
-    };
-    let run_together = |of_all: &Vec<(usize, Interval)>| {
-        let starts = || of_all.iter().map(|(_, call)| call.0);
-        let ends = || of_all.iter().map(|(_, call)| call.1);
-        let (first_start, last_start) = (starts().min(), starts().max());
-        let (first_end, last_end) = (ends().min(), ends().max());
-        let (waiting, apart) = (last_start.zip(first_start), last_end.zip(first_end));
-        let difference = |of: Option<(i64, i64)>| of.map_or(0, |(a, b)| a.saturating_sub(b));
-        let most_apart = match by_name {
-            true => APART_BY_NAME_NS,
-            false => LEAST_APART_NS.max(difference(waiting) / APART_PART),
-        };
-        last_start <= first_end && difference(apart) <= most_apart
-    };
-    if of_ranks.iter().any(|(_, kind)| kind.is_broadcast) {
-        return (0..n).map(of_all).filter_map(those_that_waited).collect();
-    }
-    let together: Vec<_> = (0..n).map(of_all).filter(run_together).collect();
-    if together.len() * 100 < n * LEAST_TOGETHER_PCT { Vec::new() } else { together }
-}
-
-/// Of a broadcast, the rank that joins last and those that waited for it; `None` where nobody did.
-fn those_that_waited(of_all: Vec<(usize, Interval)>) -> Option<Vec<(usize, Interval)>> {
-    let (last, (joined, end)) =
-        of_all.iter().copied().max_by_key(|(at, (start, _))| (*start, *at))?;
-    let transfer = end.saturating_sub(joined);
-    let waited = |(own_start, own_end): Interval| {
-        let own = own_end.saturating_sub(own_start);
-        own_end >= joined
-            && own_end.abs_diff(end) <= LEAST_APART_NS.unsigned_abs()
-            && own >= transfer.saturating_mul(WAITED)
-    };
-    let own: Vec<_> =
-        of_all.into_iter().filter(|(at, times)| *at == last || waited(*times)).collect();
-    (own.len() > 1).then_some(own)
-}
-
 #[cfg(test)]
 mod tests {
     use fixture::{Fixture, kernel, slice};
@@ -366,6 +209,7 @@ mod tests {
     use trace::{Collective, Row};
 
     use super::*;
+    use crate::calls::Kind;
 
     #[test]
     fn kernels_of_an_engine_are_matched_by_their_name_where_they_end_together() {
@@ -417,16 +261,15 @@ mod tests {
                 name: rank.to_string(),
                 kinds: vec![all_reduce, broadcast],
                 exposed,
-                kernels: Vec::new(),
-                waits: Default::default(),
-                waits_on_cpu: false,
-                shift_ns: None,
+                ..RankCalls::default()
             });
         }
-        let found = Matched::of_ranks(&kinds, None);
+        let all = |ranks: &[RankCalls]| Matched::of_ranks(&ranks.iter().collect::<Vec<_>>(), None);
+        let found = all(&kinds);
         // Of one of them in a file of its own, on its clock.
         let mut files = kinds.clone();
         files.iter_mut().for_each(|rank| rank.shift_ns = Some(300 * us));
+        let files: Vec<&RankCalls> = files.iter().collect();
         let own = Matched::of_rank(&files, 1, "7", None);
         assert_eq!(own.device("7").map(|waits| waits.exposed_ns), Some(485 * us));
         assert_eq!((own.who(), own.devices().count()), ("rank", 1));
@@ -440,7 +283,7 @@ mod tests {
         assert_eq!((of("2").n, of("2").n_last), (2, 2));
         // Without collectives of all nothing shows that the clock is one.
         kinds.iter_mut().for_each(|rank| rank.kinds.retain(|kind| kind.is_broadcast));
-        assert_eq!(Matched::of_ranks(&kinds, None), Matched::default());
+        assert_eq!(all(&kinds), Matched::default());
     }
 
     const RING: &str = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)";

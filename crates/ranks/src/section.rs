@@ -3,7 +3,9 @@
 use report::units::{count, plural, time};
 use report::{Cell, Column, Row, Section, Table, Unit};
 
-use crate::collectives::Matched;
+use crate::matched::Matched;
+use crate::on_cpu::on_cpu;
+use crate::runs::OneRun;
 
 /// One rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,10 +73,23 @@ impl Row for RankRow {
     ];
 }
 
-impl Matched {
-    /// What the collectives of the ranks of a run tell of each other.
+impl OneRun<'_> {
+    /// What the collectives of its ranks tell of each other, and which files are not of it.
     #[must_use]
     pub fn section(&self) -> Section {
+        let (ranks, matched) = (self.ranks(), self.matched());
+        let mut section = matched.section();
+        if let Some((sentence, table)) = on_cpu(&ranks, matched.devices().next().is_some()) {
+            section.intro.push(sentence);
+            section.tables.push(table);
+        }
+        section.intro.extend(self.left_out());
+        section
+    }
+}
+
+impl Matched {
+    fn section(&self) -> Section {
         let mut section = Section::new("ranks", "Ranks");
         let rows = self.devices().map(|(rank, waits)| RankRow {
             rank: rank.to_owned(),

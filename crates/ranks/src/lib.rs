@@ -1,0 +1,23 @@
+//! What the ranks of one run wait for in their collectives.
+//!
+//! Constraints of this crate:
+//!
+//! * a rank is a device of a file with several, or a file; what is known of one is its [`RankCalls`], and nothing here needs two traces
+//!   at once;
+//! * no time is told where a gate is shut: that the matches are right and the clocks are one follows from the calls themselves;
+//! * it knows nothing of triage and of findings.
+
+mod bytes;
+mod calls;
+mod matched;
+mod on_cpu;
+mod replay;
+mod runs;
+mod same_calls;
+mod section;
+mod waits;
+
+pub use calls::RankCalls;
+pub use matched::Matched;
+pub use runs::{OneRun, Runs};
+pub use waits::{WaitFor, Waits};

@@ -1,0 +1,113 @@
+//! How much sooner a rank would be done without waiting: its kernels, replayed.
+
+use timeline::intervals::Interval;
+use trace::TrackId;
+
+use crate::calls::RankCalls;
+
+impl RankCalls {
+    /// How much sooner its last kernel would end, at most, without `removed`, times in which the rank waits for others and nothing else
+    /// runs.
+    ///
+    /// What follows on each stream begins as much earlier, but no kernel before its launch; and the launches come earlier only where the
+    /// CPU waits for the GPU, at most by that wait. (What streams wait for each other is not recorded: it could only save less.)
+    pub(crate) fn sooner_ns(&self, removed: &[Interval]) -> i64 {
+        let mut streams: Vec<Stream> = Vec::new();
+        let (mut all, mut cpu_sooner) = (0_i64, 0_i64);
+        let mut removed = removed.iter().peekable();
+        let mut waits = self.waits.iter().peekable();
+        for kernel in &self.kernels {
+            let (start, end) = kernel.times;
+            while let Some((from, to)) = removed.next_if(|(_, to)| *to <= start) {
+                all = all.saturating_add(to.saturating_sub(*from));
+            }
+            let at = streams.iter().position(|stream| stream.id == kernel.stream);
+            let at = at.unwrap_or_else(|| {
+                streams.push(Stream { id: kernel.stream, sooner: 0, since: 0, end_ns: end });
+                streams.len() - 1
+            });
+            streams[at].end_ns = streams[at].end_ns.max(end);
+            if let Some(launch_ns) = kernel.launch_ns {
+                while let Some((from, to)) = waits.next_if(|(_, to)| *to <= launch_ns) {
+                    let waited = cpu_sooner.saturating_add(to.saturating_sub(*from));
+                    let most = streams.iter().map(|stream| stream.now(all)).max();
+                    cpu_sooner = most.unwrap_or(all).min(waited);
+                }
+                let queued = start.saturating_sub(launch_ns).max(0);
+                let stream = &mut streams[at];
+                stream.sooner = stream.now(all).min(queued.saturating_add(cpu_sooner));
+                stream.since = all;
+            }
+        }
+        for (from, to) in removed {
+            all = all.saturating_add(to.saturating_sub(*from));
+        }
+        let ends = || streams.iter().map(|stream| stream.end_ns);
+        let sooner = streams.iter().map(|stream| stream.end_ns.saturating_sub(stream.now(all)));
+        let (end, sooner) = (ends().max().unwrap_or_default(), sooner.max().unwrap_or_default());
+        end.saturating_sub(sooner).max(0)
+    }
+}
+
+/// A stream of a replay.
+struct Stream {
+    id: TrackId,
+    /// How much sooner its last kernel so far begins, and what was removed in all by then.
+    sooner: i64,
+    since: i64,
+    /// When its kernels end.
+    end_ns: i64,
+}
+
+impl Stream {
+    /// How much sooner it would go on, with `all` removed by now.
+    fn now(&self, all: i64) -> i64 {
+        self.sooner.saturating_add(all.saturating_sub(self.since))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calls::Launched;
+
+    #[test]
+    fn what_follows_a_wait_begins_no_sooner_than_its_launch() {
+        let of = |kernels: &[(Interval, i64)], waits: &[Interval], removed: &[Interval]| {
+            let kernel = |(times, launch_ns): &(Interval, i64)| Launched {
+                times: *times,
+                launch_ns: Some(*launch_ns),
+                stream: TrackId(0),
+            };
+            let kernels = kernels.iter().map(kernel).collect();
+            RankCalls { kernels, waits: waits.to_vec(), ..RankCalls::default() }.sooner_ns(removed)
+        };
+        // A collective waits from 10 to 60; the next kernel was launched at 5, or at 55.
+        let ahead = [((10, 65), 1), ((70, 80), 5)];
+        let behind = [((10, 65), 1), ((70, 80), 55)];
+        assert_eq!(of(&ahead, &[], &[(10, 60)]), 50);
+        assert_eq!(of(&behind, &[], &[(10, 60)]), 15);
+        // Twice as late does not save twice: the launches come at their own pace.
+        let twice = [&behind[..], &[((80, 145), 58), ((150, 160), 135)]].concat();
+        assert_eq!(of(&twice, &[], &[(10, 60), (80, 140)]), 15);
+        // The CPU that waits for the collective launches sooner, too.
+        assert_eq!(of(&behind, &[(20, 52)], &[(10, 60)]), 47);
+        assert_eq!(of(&ahead, &[], &[(10, 60), (80, 90)]), 60, "at the end");
+    }
+
+    #[test]
+    fn a_stream_that_is_not_queued_holds_back_its_own_end_alone() {
+        let on = |stream: u32, times: Interval, launch_ns: i64| Launched {
+            times,
+            launch_ns: Some(launch_ns),
+            stream: TrackId(stream),
+        };
+        let of = |side: Launched| {
+            let kernels = vec![on(0, (10, 65), 1), side, on(0, (70, 80), 5)];
+            RankCalls { kernels, ..RankCalls::default() }.sooner_ns(&[(10, 60)])
+        };
+        assert_eq!(of(on(1, (20, 22), 19)), 50);
+        // It is launched at 64 and takes 2: all is done at 66, and not at 80.
+        assert_eq!(of(on(1, (66, 68), 64)), 14);
+    }
+}

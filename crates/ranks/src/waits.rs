@@ -1,0 +1,88 @@
+//! What a device or rank waits for the others.
+
+use timeline::intervals::{Interval, both, length, union};
+
+use crate::calls::RankCalls;
+
+/// What collectives of one device wait for others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Waits {
+    /// Collectives that were matched.
+    pub n: usize,
+    /// How often this device comes last.
+    pub n_last: usize,
+    /// Time in which only communication runs here and a later device has not joined, in ns.
+    pub exposed_ns: i64,
+    /// How much sooner its last kernel would start without, at most: less where its own launches come no earlier. `None` where that cannot be
+    /// told, because CPUs wait for each other, too.
+    pub saves_ns: Option<i64>,
+    /// The same by the device that comes last, of those for which it waits, in their order.
+    pub exposed_for: Vec<WaitFor>,
+    /// By how much this device comes later than the next to last, where it comes last: a sum, in ns.
+    pub behind_ns: i64,
+}
+
+/// What a device waits for another one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WaitFor {
+    /// The one that comes last.
+    pub last: String,
+    /// As [`Waits::exposed_ns`].
+    pub ns: i64,
+    /// As [`Waits::saves_ns`].
+    pub saves_ns: Option<i64>,
+}
+
+impl Waits {
+    /// What it waits for one device.
+    #[must_use]
+    pub fn exposed_for(&self, last: &str) -> Option<&WaitFor> {
+        self.exposed_for.iter().find(|wait| wait.last == last)
+    }
+
+    /// The same with what it waits for each of the others: `waiting` are the times by the one that comes last.
+    pub(crate) fn waiting(
+        self,
+        ranks: &[&RankCalls],
+        at: usize,
+        waiting: &mut [Vec<Interval>],
+    ) -> Self {
+        let rank = ranks[at];
+        let mut all = Vec::new();
+        let mut exposed_for: Vec<(WaitFor, Vec<Interval>)> = Vec::new();
+        for (last, times) in waiting.iter_mut().enumerate() {
+            let times = union(std::mem::take(times));
+            if !times.is_empty() {
+                let waits = both(&rank.exposed, &times);
+                let (last, ns) = (ranks[last].name.clone(), length(&waits));
+                exposed_for.push((WaitFor { last, ns, saves_ns: None }, waits));
+                all.extend(times);
+            }
+        }
+        // (It may wait for two at once, on two streams.)
+        let waits = both(&rank.exposed, &union(all));
+        let is_known = ranks.iter().all(|rank| rank.on_cpu.is_empty());
+        let saves_ns = is_known.then(|| rank.sooner_ns(&waits));
+        // (A replay for the one that it waits for most; without less waiting it is done no sooner than without all.)
+        let most_ns = exposed_for.iter().map(|(wait, _)| wait.ns).max().unwrap_or_default();
+        let of_one = |(mut wait, waits): (WaitFor, Vec<Interval>)| {
+            wait.saves_ns = saves_ns.map(|saves_ns| match wait.ns == most_ns {
+                true => rank.sooner_ns(&waits).min(saves_ns),
+                false => saves_ns.min(wait.ns),
+            });
+            wait
+        };
+        Self {
+            exposed_ns: length(&waits),
+            saves_ns,
+            exposed_for: exposed_for.into_iter().map(of_one).collect(),
+            ..self
+        }
+    }
+
+    /// The device for which it waits most.
+    #[must_use]
+    pub fn most(&self) -> Option<&WaitFor> {
+        self.exposed_for.iter().filter(|wait| wait.ns > 0).max_by_key(|wait| wait.ns)
+    }
+}
