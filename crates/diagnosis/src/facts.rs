@@ -426,6 +426,18 @@ impl Device<'_> {
         (length(&self.exposed()), self.span_ns())
     }
 
+    /// How much sooner it would be done without that, at most: its own launches come no earlier. Of the time that its bar is of.
+    #[must_use]
+    pub fn sooner_without_communication_ns(&self) -> i64 {
+        let facts = self.facts;
+        ranks::sooner_without_communication_ns(
+            (facts.slices, facts.gpu),
+            facts.details,
+            self.id as usize,
+            facts.warm.as_deref(),
+        )
+    }
+
     /// When communication runs that no other kernel hides.
     #[must_use]
     pub fn exposed(&self) -> Vec<Interval> {

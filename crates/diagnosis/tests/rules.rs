@@ -103,6 +103,30 @@ fn exposed_communication_counts_without_what_runs_beside_it() {
     assert!(verdicts(&with(true), "M10").is_empty());
 }
 
+#[test]
+fn launches_that_come_late_behind_a_collective_limit_the_rank() {
+    // Twenty times a product of 25 us and an all-reduce, of which four are fast; launched every 100 us, or all at once.
+    let with = |every_ns: i64| {
+        let mut fixture = Fixture::default();
+        for n in 0..20_i64 {
+            let (called, at) = (n * every_ns, n * 100_000 + 10_000);
+            launch(&mut fixture, "gemm", 2 * n + 1, called, at, 25_000);
+            let dur = if n % 5 == 0 { 5_000 } else { 70_000 };
+            let name = "ncclDevKernel_AllReduce_Sum_f32";
+            launch(&mut fixture, name, 2 * n + 2, called + 3_000, at + 25_000, dur);
+        }
+        diagnosis(fixture)
+    };
+    let late = with(100_000);
+    assert_eq!(verdicts(&late, "M2"), ["launch_bound_behind_communication"]);
+    let of = |rule: &str| late.findings.iter().find(|one| one.rule.id() == rule).unwrap();
+    // The last product starts 10 us after its launch, and the all-reduce after it goes away; 16 all-reduces take 65 us more than the fast ones.
+    assert!(of("M2").observation.contains("80.0 µs sooner at most, of 1.14 ms"), "{:?}", of("M2"));
+    assert!((16 * 65_000..1_500_000).contains(&of("M2").bound_ns.unwrap()));
+    assert_eq!(of("M10").bound_ns, Some(80_000));
+    assert!(verdicts(&with(8_000), "M2").is_empty());
+}
+
 /// Decode passes whose graphs run long after their launches, with many small collectives.
 fn passes_ahead(launch_ns: impl Fn(i64) -> i64) -> Fixture {
     let mut fixture = Fixture::default();

@@ -4,6 +4,7 @@ use host::class::Class;
 use host::links::{GpuSide, GpuSlice};
 use host::slices::ThreadId;
 use host::{HostIndex, HostSlice, Slices};
+use timeline::dependent::Dependent;
 use timeline::device::distributed;
 use timeline::intervals::{Interval, union, without};
 use trace::{Collective, Details, Trace, TrackId};
@@ -120,10 +121,6 @@ impl RankCalls {
             all.filter(|one| device.is_none_or(|device| one.device as usize == device))
         };
         let times = |one: &GpuSlice| moved(one.slice.interval(), shift);
-        let all_times = |communicate: bool| {
-            let those = own().filter(|one| one.is_communication == communicate);
-            union(those.map(times).collect())
-        };
         let mut kinds: Vec<Kind> = Vec::new();
         let mut names = Names::of(slices.trace, details);
         for one in own().filter(|one| one.is_communication) {
@@ -131,7 +128,18 @@ impl RankCalls {
             kinds[at].calls.push(times(one));
         }
         kinds.iter_mut().for_each(|kind| kind.calls.sort_unstable());
-        let exposed = without(&all_times(true), &all_times(false));
+        let mut by_start: Vec<&GpuSlice> = own().collect();
+        trace::sort_by_key(&mut by_start, |one| one.slice.start_ns);
+        // (What waits for the communication before it hides none.)
+        let mut dependent = Dependent::default();
+        let (mut communication, mut others) = (Vec::new(), Vec::new());
+        for one in by_start {
+            let stream = slices.trace.stream(one.slice.row);
+            let own = dependent.own(stream, one.slice.interval(), one.is_communication);
+            let part = if one.is_communication { &mut communication } else { &mut others };
+            part.push(moved(own, shift));
+        }
+        let exposed = without(&union(communication), &union(others));
         let launched = |one: &GpuSlice| Launched {
             times: times(one),
             launch_ns: one.launch.map(|call| call.start_ns.saturating_add(shift)),

@@ -19,5 +19,6 @@ mod waits;
 
 pub use calls::RankCalls;
 pub use matched::Matched;
+pub use replay::sooner_without_communication_ns;
 pub use runs::{OneRun, Runs};
 pub use waits::{WaitFor, Waits};

@@ -1,9 +1,11 @@
 //! How much sooner a rank would be done without waiting: its kernels, replayed.
 
-use timeline::intervals::Interval;
-use trace::TrackId;
+use host::Slices;
+use host::links::GpuSide;
+use timeline::intervals::{Interval, both, union};
+use trace::{Details, TrackId};
 
-use crate::calls::RankCalls;
+use crate::calls::{OnCpu, RankCalls};
 
 impl RankCalls {
     /// How much sooner its last kernel would end, at most, without `removed`, times in which the rank waits for others and nothing else
@@ -12,6 +14,12 @@ impl RankCalls {
     /// What follows on each stream begins as much earlier, but no kernel before its launch; and the launches come earlier only where the
     /// CPU waits for the GPU, at most by that wait. (What streams wait for each other is not recorded: it could only save less.)
     pub(crate) fn sooner_ns(&self, removed: &[Interval]) -> i64 {
+        self.sooner(removed, &[])
+    }
+
+    /// The same where the CPU does not wait for those of other ranks either: what follows these calls is launched earlier by all of them.
+    fn sooner(&self, removed: &[Interval], on_cpu: &[Interval]) -> i64 {
+        let mut on_cpu = on_cpu.iter().peekable();
         let mut streams: Vec<Stream> = Vec::new();
         let (mut all, mut cpu_sooner) = (0_i64, 0_i64);
         let mut removed = removed.iter().peekable();
@@ -28,6 +36,9 @@ impl RankCalls {
             });
             streams[at].end_ns = streams[at].end_ns.max(end);
             if let Some(launch_ns) = kernel.launch_ns {
+                while let Some((from, to)) = on_cpu.next_if(|(_, to)| *to <= launch_ns) {
+                    cpu_sooner = cpu_sooner.saturating_add(to.saturating_sub(*from));
+                }
                 while let Some((from, to)) = waits.next_if(|(_, to)| *to <= launch_ns) {
                     let waited = cpu_sooner.saturating_add(to.saturating_sub(*from));
                     let most = streams.iter().map(|stream| stream.now(all)).max();
@@ -47,6 +58,25 @@ impl RankCalls {
         let (end, sooner) = (ends().max().unwrap_or_default(), sooner.max().unwrap_or_default());
         end.saturating_sub(sooner).max(0)
     }
+}
+
+/// How much sooner the last kernel of a device would end, at most, if none of its communication that no other kernel hides took time, nor
+/// any wait of its CPU for those of other ranks: its own launches set the rest. Of the communication within these times, or of all.
+#[must_use]
+pub fn sooner_without_communication_ns(
+    index: (&Slices<'_>, &GpuSide),
+    details: &Details,
+    device: usize,
+    within: Option<&[Interval]>,
+) -> i64 {
+    let (slices, gpu) = index;
+    let on_cpu = OnCpu::of(slices, 0);
+    let own = RankCalls::within(slices, gpu, details, String::new(), (Some(device), 0), &on_cpu);
+    let removed = within.map_or_else(|| own.exposed.clone(), |within| both(&own.exposed, within));
+    let calls = own.on_cpu.iter().flat_map(|kind| kind.calls.iter().copied());
+    let mut calls = union(calls.collect());
+    trace::sort_by_key(&mut calls, |(_, to)| *to);
+    own.sooner(&removed, &calls)
 }
 
 /// A stream of a replay.

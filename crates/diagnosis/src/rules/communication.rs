@@ -42,7 +42,9 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             };
             let transfer = exposed.saturating_sub(waiting_ns).max(0);
             let is_estimate = waits.is_none() && excess.is_some();
-            let bound = transfer.min(device.exposed_compute());
+            // (Nor does anything come sooner than its own launches let it.)
+            let limit = super::hidden_launches::limit(&device);
+            let bound = transfer.min(device.exposed_compute()).min(limit.unwrap_or(i64::MAX));
             let meaning = match (waits, excess) {
                 (Some(waits), _) => waiting(waits, exposed, facts.matched.who()),
                 (None, Some(excess)) => excess.sentence(),

@@ -16,7 +16,9 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             if let Some(between) = super::between_graphs::check(facts, &device) {
                 return Some(between);
             }
-            if device.cold().is_some() {
+            // (The same late launches, and more.)
+            let hidden = || super::hidden_launches::check(facts, &device);
+            if device.cold().is_some() || hidden().is_some() {
                 return None;
             }
             let gaps = &device.gaps.all;

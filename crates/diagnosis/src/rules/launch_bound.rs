@@ -16,7 +16,10 @@ const LEAST_PCT: f64 = 1.0;
 const LATE: [WallPart; 3] = [WallPart::Launch, WallPart::HostCompute, WallPart::Start];
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
-    facts.devices().filter(|device| device.is_launch_bound()).filter_map(|device| {
+    facts.devices().filter_map(|device| {
+        if !device.is_launch_bound() {
+            return super::hidden_launches::check(facts, &device);
+        }
         let figures = &device.figures.launches;
         let (delay, kernel) = (figures.median_q_ns?, figures.median_kernel_ns?);
         let of_kernels = median_delay(&device);

@@ -13,6 +13,7 @@ mod data_loader;
 mod flops;
 mod gaps;
 mod graphs;
+mod hidden_launches;
 mod host_bound;
 mod kernel_choice;
 pub(crate) mod late_rank;

@@ -1,0 +1,84 @@
+//! M2, behind communication: a rank whose launches come late does not stand still where a collective runs meanwhile, which waits for a
+//! rank that is later still. A replay tells: without any communication the rank would be done hardly sooner.
+
+use std::collections::BTreeMap;
+
+use report::units::{percent, time};
+use trace::StringId;
+
+use crate::facts::Device;
+use crate::{Confidence, Facts, Finding, Level, Rule};
+
+/// From this share of the window on.
+const LEAST_SHARE: f64 = 0.1;
+/// Of the exposed communication: where more of it would be saved, it is what limits.
+const MOST_SOONER: f64 = 0.5;
+/// Of the collectives of one kernel, those faster than so many percent of them wait least.
+const FAST_PCT: usize = 10;
+
+/// What the finding says of a device; `None` where communication or something else limits it.
+pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
+    let sooner_ns = limit(device)?;
+    let (exposed_ns, span_ns) = device.exposed_communication();
+    let (late_ns, _) = device.late_with_start();
+    let waits_ns = match facts.matched.device(device.name) {
+        Some(waits) => waits.exposed_ns,
+        None => exposed_ns.saturating_sub(transfer_ns(facts, device)),
+    };
+    let behind_ns = exposed_ns.saturating_sub(sooner_ns).min(waits_ns).max(0);
+    let share = behind_ns as f64 / span_ns.max(1) as f64;
+    if share < LEAST_SHARE {
+        return None;
+    }
+    let bound_ns = behind_ns.saturating_add(late_ns);
+    let observation = format!(
+        "Launches limit {} behind its communication: without any communication it would be done {} sooner at most, of {} that \
+         are exposed.",
+        if facts.has_one_device() { "the GPU".to_owned() } else { device.title() },
+        time(sooner_ns),
+        time(exposed_ns),
+    );
+    Some(
+        Finding::fact(Rule::LaunchBound, "launch_bound_behind_communication", observation)
+            .level(Level::of_share(share))
+            .confidence(Confidence::Medium)
+            .on(device.name)
+            .bound(bound_ns)
+            .means(format!(
+                "Collectives run while the CPU has yet to launch what follows, and take {} of the span above the fast ones of their \
+                 kernels: probably they wait for ranks that launch as late. The bound, an estimate, is this and the idle time before \
+                 late launches; it needs earlier launches on all ranks.",
+                percent(100.0 * share)
+            ))
+            .with(
+                "wall",
+                "exposed communication, and idle time until late launches have started",
+                time(exposed_ns.saturating_add(late_ns)),
+            )
+            .with("wall", "sooner without communication", time(sooner_ns)),
+    )
+}
+
+/// How much sooner a device would be done without its communication, where its own launches limit that.
+pub fn limit(device: &Device<'_>) -> Option<i64> {
+    let (exposed_ns, span_ns) = device.exposed_communication();
+    if !device.is_told() || (exposed_ns as f64) < LEAST_SHARE * span_ns.max(1) as f64 {
+        return None;
+    }
+    let sooner_ns = device.sooner_without_communication_ns();
+    (sooner_ns as f64 <= MOST_SOONER * exposed_ns as f64).then_some(sooner_ns)
+}
+
+/// What the communication of a device would take if each kernel were as fast as the fast ones of its name.
+fn transfer_ns(facts: &Facts<'_>, device: &Device<'_>) -> i64 {
+    let mut times: BTreeMap<StringId, Vec<i64>> = BTreeMap::new();
+    for one in device.slices().filter(|one| one.is_communication) {
+        times.entry(facts.trace.name(one.slice.row)).or_default().push(one.slice.dur_ns());
+    }
+    let fast = times.into_values().map(|mut own| {
+        trace::sort(&mut own);
+        let fast_ns = own.get(own.len() * FAST_PCT / 100).copied().unwrap_or_default();
+        own.iter().map(|ns| fast_ns.min(*ns)).sum::<i64>()
+    });
+    fast.sum()
+}
