@@ -193,6 +193,7 @@ fn inconsistent(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
 }
 
 /// The peak without some blocks, and what that does not count.
+#[inline(never)]
 fn falls(timeline: &Timeline, what: &str, (peak, rest): (i64, i64), stays: &str) -> String {
     // (A range of the events may have nothing else.)
     if rest == 0 {
@@ -251,6 +252,7 @@ fn attention(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
 }
 
 /// How many lines of a function are summed, if several are.
+#[inline(never)]
 fn lines_of(of: &AtPeak) -> String {
     if of.n_lines > 1 { format!(" ({} of its lines together)", of.n_lines) } else { String::new() }
 }

@@ -121,6 +121,7 @@ pub(crate) struct SiteRow {
 }
 
 /// What is inside of a call site, as the end of a sentence about its bytes.
+#[inline(never)]
 pub(crate) fn of_it_in(inside: Option<&(String, i64)>) -> String {
     inside
         .map_or_else(String::new, |(frame, bytes)| format!(" ({} of it in {frame})", size(*bytes)))

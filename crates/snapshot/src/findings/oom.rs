@@ -107,6 +107,7 @@ fn one(
 }
 
 /// Where an allocation failed, as a part of a sentence; empty where its stack was not recorded.
+#[inline(never)]
 pub(crate) fn at(oom: &OomRow) -> String {
     if oom.site == NO_STACK { String::new() } else { format!(" at {}", oom.site) }
 }
