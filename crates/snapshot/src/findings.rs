@@ -12,6 +12,7 @@ use report::units::{count, plural};
 use report::{Confidence, Finding};
 
 use crate::amounts::{percent, size};
+use crate::claim::put;
 use crate::classes::{AtPeak, Class, Falls};
 use crate::model::Snapshot;
 use crate::report::{SnapshotReport, Timeline};
@@ -124,27 +125,6 @@ pub(crate) fn findings(snapshot: &Snapshot, report: &SnapshotReport) -> Vec<Find
     // A failed allocation is why the snapshot was written.
     findings.sort_by_key(|finding| finding.rule != "out-of-memory");
     findings
-}
-
-/// Adds a finding: rule, confidence; observation, hypothesis, action, validation and evidence. (One function for all is small.)
-#[inline(never)]
-pub(crate) fn put(
-    to: &mut Vec<Finding>,
-    rule: &'static str,
-    confidence: Confidence,
-    texts: [&str; 5],
-) {
-    let [observation, hypothesis, action, validation, evidence] = texts.map(str::to_owned);
-    let evidence = vec![evidence];
-    to.push(Finding {
-        rule: rule.into(),
-        observation,
-        hypothesis,
-        action,
-        validation,
-        confidence,
-        evidence,
-    });
 }
 
 /// A trace that contradicts the segments.

@@ -9,7 +9,7 @@ use report::{Confidence, Finding};
 use serde::Serialize;
 
 use crate::amounts::size;
-use crate::findings::put;
+use crate::claim::put;
 use crate::model::{Action, Event, Segment, Snapshot};
 use crate::site::Sites;
 use crate::stacks::StackId;

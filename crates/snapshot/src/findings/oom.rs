@@ -3,8 +3,9 @@
 use report::units::{count, plural};
 use report::{Confidence, Finding};
 
-use super::{LEAST_CLASS, LEVERS, STABLE, put};
+use super::{LEAST_CLASS, LEVERS, STABLE};
 use crate::amounts::{percent, size};
+use crate::claim::put;
 use crate::classes::function_of;
 use crate::report::{OomRow, SnapshotReport, Timeline};
 use crate::site::NO_STACK;

@@ -2,8 +2,9 @@
 
 use report::{Confidence, Finding};
 
-use super::{STABLE, put};
+use super::STABLE;
 use crate::amounts::{percent, size};
+use crate::claim::put;
 use crate::report::DeviceReport;
 use crate::whatif::WhatIf;
 
