@@ -374,6 +374,7 @@ impl Classes {
     }
 
     /// Bytes of a class at the peak.
+    #[inline(never)]
     pub(crate) fn bytes_of(&self, class: Class) -> i64 {
         let rows = self.rows.iter().filter(|row| row.class == class);
         rows.fold(0, |sum, row| sum.saturating_add(row.peak_bytes))

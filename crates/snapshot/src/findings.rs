@@ -12,6 +12,7 @@ use report::units::{count, plural};
 use report::{Confidence, Finding};
 
 use crate::amounts::{percent, size};
+use crate::claim::put;
 use crate::classes::{AtPeak, Class, Falls};
 use crate::model::Snapshot;
 use crate::report::{SnapshotReport, Timeline};
@@ -106,7 +107,7 @@ pub(crate) fn findings(snapshot: &Snapshot, report: &SnapshotReport) -> Vec<Find
         }
         if let Some(releases) = report.cache_releases.get(device) {
             let setting = report.what_if.get(device).and_then(|it| it.fewer_retries());
-            findings.extend(releases.findings(device, has_failed, setting));
+            releases.findings(device, has_failed, setting, &mut findings);
         }
         space::leaking(device, figures, &mut findings);
         let what_if = report.what_if.get(device);
@@ -124,18 +125,6 @@ pub(crate) fn findings(snapshot: &Snapshot, report: &SnapshotReport) -> Vec<Find
     // A failed allocation is why the snapshot was written.
     findings.sort_by_key(|finding| finding.rule != "out-of-memory");
     findings
-}
-
-fn finding(rule: &'static str, confidence: Confidence, observation: String) -> Finding {
-    Finding {
-        rule: rule.into(),
-        observation,
-        hypothesis: String::new(),
-        action: String::new(),
-        validation: String::new(),
-        confidence,
-        evidence: Vec::new(),
-    }
 }
 
 /// A trace that contradicts the segments.
@@ -168,19 +157,25 @@ fn inconsistent(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
         }
     }
     observation.push('.');
-    to.push(Finding {
-        hypothesis: "The file was edited, cut or assembled from several runs, or actions were skipped while recording. The \
-                     timeline and the peak are not reliable; the totals of the segments do not depend on the events."
-            .to_owned(),
-        action: "Record the snapshot again in one process with torch.cuda.memory._record_memory_history().".to_owned(),
-        evidence: vec![format!("devices.{device}.replay")],
-        ..finding("inconsistent-trace", Confidence::High, observation)
-    });
+    put(
+        to,
+        "inconsistent-trace",
+        Confidence::High,
+        [
+            &observation,
+            "The file was edited, cut or assembled from several runs, or actions were skipped while recording. The \
+                     timeline and the peak are not reliable; the totals of the segments do not depend on the events.",
+            "Record the snapshot again in one process with torch.cuda.memory._record_memory_history().",
+            "",
+            &format!("devices.{device}.replay"),
+        ],
+    );
 }
 
 /// The peak without some blocks, and what that does not count.
+#[inline(never)]
 fn falls(timeline: &Timeline, what: &str, (peak, rest): (i64, i64), stays: &str) -> String {
-    // (Of a run that failed or was cut to a range, what was recorded is not the whole of it.)
+    // (A range of the events may have nothing else.)
     if rest == 0 {
         return String::new();
     }
@@ -210,28 +205,34 @@ fn attention(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
         size(bytes),
         size(peak),
     );
-    to.push(Finding {
-        hypothesis: "The scores of all pairs of positions are stored: their memory grows with the square of the sequence length."
-            .to_owned(),
-        action: "Compute attention with torch.nn.functional.scaled_dot_product_attention: its fused kernels store no scores, where data \
-                 type, head size and mask permit them."
-            .to_owned(),
-        validation: falls(
-            timeline,
-            "these blocks",
-            (peak, rest),
-            match timeline.classes.bytes_of(Class::Activation) {
-                0 => "The outputs of attention, which are counted, stay.",
-                _ => "Temporaries of their backward pass, which are not counted, go too; the outputs of attention, which are counted, \
-                      stay.",
-            },
-        ),
-        evidence: vec![format!("devices.{device}.replay.peak_by_site")],
-        ..finding("unfused-attention", Confidence::Medium, observation)
-    });
+    put(
+        to,
+        "unfused-attention",
+        Confidence::Medium,
+        [
+            &observation,
+            "The scores of all pairs of positions are stored: their memory grows with the square of the sequence length.",
+            "Compute attention with torch.nn.functional.scaled_dot_product_attention: its fused kernels store no scores, where data \
+                 type, head size and mask permit them.",
+            &falls(
+                timeline,
+                "these blocks",
+                (peak, rest),
+                match timeline.classes.bytes_of(Class::Activation) {
+                    0 => "The outputs of attention, which are counted, stay.",
+                    _ => {
+                        "Temporaries of their backward pass, which are not counted, go too; the outputs of attention, which are counted, \
+                      stay."
+                    }
+                },
+            ),
+            &format!("devices.{device}.replay.peak_by_site"),
+        ],
+    );
 }
 
 /// How many lines of a function are summed, if several are.
+#[inline(never)]
 fn lines_of(of: &AtPeak) -> String {
     if of.n_lines > 1 { format!(" ({} of its lines together)", of.n_lines) } else { String::new() }
 }
@@ -287,13 +288,18 @@ fn peak(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
         }
         None => ("Free what this line allocates earlier, or compute it in parts.".to_owned(), ""),
     };
-    to.push(Finding {
-        hypothesis: hypothesis.to_owned(),
-        action,
-        validation: falls(timeline, "these blocks", (top.level, *rest), stays),
-        evidence: vec![format!("devices.{device}.replay.peak_by_site")],
-        ..finding("dominant-site", Confidence::High, observation)
-    });
+    put(
+        to,
+        "dominant-site",
+        Confidence::High,
+        [
+            &observation,
+            hypothesis,
+            &action,
+            &falls(timeline, "these blocks", (top.level, *rest), stays),
+            &format!("devices.{device}.replay.peak_by_site"),
+        ],
+    );
 }
 
 /// State that the optimizer makes anew in each step.
@@ -308,13 +314,18 @@ fn replaced(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
         size(made),
         size(freed)
     );
-    to.push(Finding {
-        hypothesis: "Each step makes new tensors instead of writing to those that are there.".to_owned(),
-        action: "Update the state in place (mul_, add_, addcmul_, addcdiv_), or use an optimizer of torch.optim.".to_owned(),
-        validation: "Behind the first step, the optimizer allocates no state.".to_owned(),
-        evidence: vec![format!("classes.{device}")],
-        ..finding("optimizer-state-replaced", Confidence::Medium, observation)
-    });
+    put(
+        to,
+        "optimizer-state-replaced",
+        Confidence::Medium,
+        [
+            &observation,
+            "Each step makes new tensors instead of writing to those that are there.",
+            "Update the state in place (mul_, add_, addcmul_, addcdiv_), or use an optimizer of torch.optim.",
+            "Behind the first step, the optimizer allocates no state.",
+            &format!("classes.{device}"),
+        ],
+    );
 }
 
 /// Checks for NaN by the engine of autograd.
@@ -332,17 +343,20 @@ fn anomaly(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
             format!(" They hold {} at the peak.", size(row.bytes))
         }),
     );
-    to.push(Finding {
-        hypothesis: "Each check launches kernels and waits for their result on the GPU, and forward writes down a Python stack for each \
-                     op: training takes longer."
-            .to_owned(),
-        action: "Turn anomaly detection off once the NaN is found: torch.autograd.set_detect_anomaly, torch.autograd.detect_anomaly, in \
-                 Lightning Trainer(detect_anomaly=...)."
-            .to_owned(),
-        validation: "A new snapshot has no such allocations.".to_owned(),
-        evidence: vec![format!("devices.{device}.alloc_by_site")],
-        ..finding("anomaly-detection", Confidence::High, observation)
-    });
+    put(
+        to,
+        "anomaly-detection",
+        Confidence::High,
+        [
+            &observation,
+            "Each check launches kernels and waits for their result on the GPU, and forward writes down a Python stack for each \
+                     op: training takes longer.",
+            "Turn anomaly detection off once the NaN is found: torch.autograd.set_detect_anomaly, torch.autograd.detect_anomaly, in \
+                 Lightning Trainer(detect_anomaly=...).",
+            "A new snapshot has no such allocations.",
+            &format!("devices.{device}.alloc_by_site"),
+        ],
+    );
 }
 
 /// What most of the peak is for; returns the call site that it names.
@@ -379,12 +393,17 @@ fn class_of_peak<'a>(
         ),
         _ => "these blocks",
     };
-    to.push(Finding {
-        hypothesis: lever.why.to_owned(),
-        action: lever.action.to_owned(),
-        validation: falls(timeline, what, (peak, rest), lever.stays),
-        evidence: vec![format!("classes.{device}")],
-        ..finding("peak-class", timeline.classes.confidence(class), observation)
-    });
+    put(
+        to,
+        "peak-class",
+        timeline.classes.confidence(class),
+        [
+            &observation,
+            lever.why,
+            lever.action,
+            &falls(timeline, what, (peak, rest), lever.stays),
+            &format!("classes.{device}"),
+        ],
+    );
     Some(site)
 }

@@ -62,6 +62,7 @@ impl Timeline {
     }
 }
 
+#[inline(never)]
 fn ran_out(device: &str, timeline: &Timeline, oom: &OomRow) -> String {
     let mut text = format!(
         "Device {device} ran out of memory: an allocation of {} failed{}, with {} of the {} reserved in use",
@@ -82,6 +83,7 @@ fn ran_out(device: &str, timeline: &Timeline, oom: &OomRow) -> String {
     text
 }
 
+#[inline(never)]
 fn peak(device: &str, timeline: &Timeline, report: &SnapshotReport) -> String {
     let replay = &timeline.replay;
     let n = timeline.levels.requested.len().saturating_sub(1);
@@ -112,23 +114,28 @@ fn peak(device: &str, timeline: &Timeline, report: &SnapshotReport) -> String {
 }
 
 /// The lines of a function whose sum says more than the first of them: its name, their number and bytes.
+#[inline(never)]
 fn function(sites: &[SiteRow]) -> Option<(String, usize, i64)> {
     let first = sites.first()?;
     let name = function_of(&first.site)?;
-    let own = sites.iter().filter(|row| function_of(&row.site).as_ref() == Some(&name));
-    let bytes = own.clone().fold(0_i64, |sum, row| sum.saturating_add(row.bytes));
-    let n = own.count();
+    let (mut n, mut bytes) = (0, 0_i64);
+    for row in sites.iter().filter(|row| function_of(&row.site).as_ref() == Some(&name)) {
+        n += 1;
+        bytes = bytes.saturating_add(row.bytes);
+    }
     (n <= MOST_LINES && bytes.saturating_mul(2) >= first.bytes.saturating_mul(3))
         .then_some((name, n, bytes))
 }
 
 /// A share in percent, in words.
+#[inline(never)]
 pub(crate) fn share(part: i64, whole: i64) -> String {
     let share = format!("{:.0}%", percent(part, whole));
     if share == "100%" && part < whole { "over 99%".to_owned() } else { share }
 }
 
 /// The call site that holds most, where that says something.
+#[inline(never)]
 fn holder(sites: &[SiteRow], whole: i64) -> String {
     let first = sites.first().filter(|top| top.bytes > 0);
     if let Some(first) = first.filter(|first| first.site == NO_STACK && first.bytes < whole) {

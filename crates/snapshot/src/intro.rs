@@ -3,7 +3,7 @@
 use report::units::{count, plural};
 
 use crate::amounts::{percent, size};
-use crate::headline::{headline, share};
+use crate::headline::share;
 use crate::model::{LeftOut, Reading};
 use crate::report::{DeviceReport, SnapshotReport, Timeline};
 use crate::site::NO_STACK;
@@ -16,8 +16,8 @@ const MOST_BLOCKS: usize = 10;
 /// Sizes of them.
 const MOST_SIZES: usize = 4;
 
-/// The sentences of the first chapter.
-pub(crate) fn intro(report: &SnapshotReport) -> Vec<String> {
+/// The sentences of the first chapter; `first` is that of a person.
+pub(crate) fn intro(report: &SnapshotReport, first: Option<&str>) -> Vec<String> {
     let SnapshotReport { devices, reading, is_complete, .. } = report;
     let mut lines = Vec::new();
     let mut gaps = gaps_of(reading);
@@ -25,7 +25,7 @@ pub(crate) fn intro(report: &SnapshotReport) -> Vec<String> {
         // Before any figure, because every figure is too small.
         lines.append(&mut gaps);
     }
-    lines.extend(headline(report).map(|(_, text)| text));
+    lines.extend(first.map(str::to_owned));
     lines.extend(reading.left_out.iter().map(|(device, left_out)| {
         let kept = report.n_events(&device.to_string());
         ranged(*device, *left_out, kept as u64)

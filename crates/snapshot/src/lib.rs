@@ -15,6 +15,7 @@
 mod amounts;
 mod births;
 mod chart;
+mod claim;
 mod classes;
 mod compare;
 mod element;

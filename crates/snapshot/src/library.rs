@@ -1,7 +1,9 @@
 //! Whether a file of a stack is the program's own.
 
+use crate::spelling::has;
+
 pub(crate) fn is_python(file: &str) -> bool {
-    file.contains(".py")
+    has(file, ".py")
 }
 
 /// Modules of Python's library that call functions of a program, or allocate for it.
@@ -70,11 +72,11 @@ pub(crate) fn is_library(file: &str) -> bool {
         places.any(|(at, lib)| holds(file.get(at + lib.len()..).unwrap_or_default()))
     };
     file.starts_with('<')
-        || file.contains("torchinductor_")
-        || file.contains("/site-packages/")
-        || file.contains("/dist-packages/")
-        || file.contains("/lib/python3")
-        || file.contains("/lib64/python3")
+        || has(&file, "torchinductor_")
+        || has(&file, "/site-packages/")
+        || has(&file, "/dist-packages/")
+        || has(&file, "/lib/python3")
+        || has(&file, "/lib64/python3")
         || behind("/Lib/", &|rest| !rest.starts_with("site-packages"))
         || behind("/lib/", &is_standard)
 }

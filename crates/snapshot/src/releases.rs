@@ -9,6 +9,7 @@ use report::{Confidence, Finding};
 use serde::Serialize;
 
 use crate::amounts::size;
+use crate::claim::put;
 use crate::model::{Action, Event, Segment, Snapshot};
 use crate::site::Sites;
 use crate::stacks::StackId;
@@ -155,54 +156,48 @@ impl Releases {
         device: &str,
         has_failed: bool,
         setting: Option<String>,
-    ) -> Vec<Finding> {
-        let mut found = Vec::new();
-        let evidence = || vec![format!("cache_releases.{device}")];
+        to: &mut Vec<Finding>,
+    ) {
+        let evidence = format!("cache_releases.{device}");
         // A run that failed has a finding that says more.
         if self.retries > 0 && !has_failed {
-            found.push(Finding {
-                rule: "allocation-retries".into(),
-                observation: format!(
-                    "Device {device}: {} the driver refused memory, and the allocator gave cached segments back before it tried again \
-                     ({} in all).",
-                    match self.retries {
-                        1 => "once".to_owned(),
-                        n => plural(n, "time", "times"),
-                    },
-                    size(self.retry_bytes)
-                ),
-                hypothesis: format!("{} Each retry waits for all work on the GPU.", self.why()),
-                action: match setting {
-                    Some(setting) => format!("{setting} {}", self.what_to_do()),
-                    None => self.what_to_do().to_owned(),
+            let observation = format!(
+                "Device {device}: {} the driver refused memory, and the allocator gave cached segments back before it tried again \
+                 ({} in all).",
+                match self.retries {
+                    1 => "once".to_owned(),
+                    n => plural(n, "time", "times"),
                 },
-                validation: "num_alloc_retries of torch.cuda.memory_stats falls.".to_owned(),
-                confidence: Confidence::Medium,
-                evidence: evidence(),
-            });
+                size(self.retry_bytes)
+            );
+            let hypothesis = format!("{} Each retry waits for all work on the GPU.", self.why());
+            let action = match setting {
+                Some(setting) => format!("{setting} {}", self.what_to_do()),
+                None => self.what_to_do().to_owned(),
+            };
+            let validation = "num_alloc_retries of torch.cuda.memory_stats falls.";
+            let texts = [&*observation, &hypothesis, &action, validation, &evidence];
+            put(to, "allocation-retries", Confidence::Medium, texts);
         }
         // (What a call of `empty_cache` gives back is another matter.)
         let is_needless = self.reserved_again_bytes >= self.empty_cache_bytes / 2;
         if self.empty_cache_calls >= MOST_CALLS && is_needless {
             let site = self.empty_cache_site.as_deref().unwrap_or_default();
-            found.push(Finding {
-                rule: "empty-cache".into(),
-                observation: format!(
-                    "Device {device}: empty_cache, first called at {site}, gave memory back {} ({}), and {} came from the driver \
-                     afterwards.",
-                    plural(self.empty_cache_calls, "time", "times"),
-                    size(self.empty_cache_bytes),
-                    size(self.reserved_again_bytes)
-                ),
-                hypothesis: "The memory is needed again. Each call waits for all work on the GPU, and so does getting memory from the \
-                             driver."
-                    .to_owned(),
-                action: "Call torch.cuda.empty_cache() only where another process or library needs the memory.".to_owned(),
-                validation: "No segment_free events in the steady state.".to_owned(),
-                confidence: Confidence::High,
-                evidence: evidence(),
-            });
+            let observation = format!(
+                "Device {device}: empty_cache, first called at {site}, gave memory back {} ({}), and {} came from the driver \
+                 afterwards.",
+                plural(self.empty_cache_calls, "time", "times"),
+                size(self.empty_cache_bytes),
+                size(self.reserved_again_bytes)
+            );
+            let texts = [
+                &*observation,
+                "The memory is needed again. Each call waits for all work on the GPU, and so does getting memory from the driver.",
+                "Call torch.cuda.empty_cache() only where another process or library needs the memory.",
+                "No segment_free events in the steady state.",
+                &evidence,
+            ];
+            put(to, "empty-cache", Confidence::High, texts);
         }
-        found
     }
 }

@@ -113,10 +113,11 @@ impl SnapshotReport {
     pub fn sections(&self) -> Vec<Section> {
         let Self { devices, reading, what_if, findings, is_complete, .. } = self;
         let mut summary = Section::new("memory", "Memory");
-        summary.intro = intro(self);
+        let first = headline(self);
+        summary.intro = intro(self, first.as_ref().map(|(_, text)| &**text));
         summary.findings.clone_from(findings);
         let mut sections = vec![summary];
-        let first = headline(self).map(|(device, _)| device);
+        let first = first.map(|(device, _)| device);
         for (device, figures) in devices {
             let is_bystander = self.is_bystander(figures);
             let from = sections.len();

@@ -6,6 +6,7 @@ use serde::{Serialize, Serializer};
 
 use crate::amounts::size;
 pub(crate) use crate::library::{is_library, is_python};
+use crate::spelling::has;
 use crate::stacks::{Frame, StackId, Stacks};
 
 /// The site of a stack without frames.
@@ -120,6 +121,7 @@ pub(crate) struct SiteRow {
 }
 
 /// What is inside of a call site, as the end of a sentence about its bytes.
+#[inline(never)]
 pub(crate) fn of_it_in(inside: Option<&(String, i64)>) -> String {
     inside
         .map_or_else(String::new, |(frame, bytes)| format!(" ({} of it in {frame})", size(*bytes)))
@@ -242,7 +244,7 @@ fn autograd_node(name: &str) -> Option<&str> {
             stem.strip_suffix("Backward").or_else(|| node.strip_suffix("AccumulateGrad"))?;
         (rest.starts_with("::apply") && !before.is_empty()).then_some(node)
     });
-    nodes.or_else(|| name.contains("AccumulateGrad").then_some("AccumulateGrad"))
+    nodes.or_else(|| has(name, "AccumulateGrad").then_some("AccumulateGrad"))
 }
 
 /// What one text shows as the path of a frame, and as its name. A snapshot has few texts, and each is in many stacks.
@@ -290,41 +292,41 @@ impl Shown {
     fn of(text: &str) -> Self {
         let path = text.replace('\\', "/");
         let package = path.rsplit_once("-packages/").map(|(_, package)| package);
-        let is_engine = text.contains("Engine") || text.to_lowercase().contains("python_engine");
+        let is_engine = has(text, "Engine") || has(&text.to_lowercase(), "python_engine");
         Self {
             is_python: is_python(text),
             is_library: is_library(text),
             is_package: is_python(text)
                 && package
                     .is_some_and(|it| !WRAPPERS.iter().any(|wrapper| it.starts_with(wrapper))),
-            is_optimizer: path.contains("/torch/optim/"),
-            runs_backward: path.contains("/torch/autograd/graph.py"),
-            has_backward: path.contains("/torch/autograd/__init__.py"),
-            is_module: path.contains("/nn/modules/module.py"),
+            is_optimizer: has(&path, "/torch/optim/"),
+            runs_backward: has(&path, "/torch/autograd/graph.py"),
+            has_backward: has(&path, "/torch/autograd/__init__.py"),
+            is_module: has(&path, "/nn/modules/module.py"),
             is_call: matches!(
                 text,
                 "_call_impl" | "_wrapped_call_impl" | "__call__" | "_slow_forward" | "inner"
             ),
             is_move: text == MOVE,
-            is_moves: MOVES.contains(&text) || text.contains("load"),
-            is_offload: path.contains(OFFLOAD.0),
-            is_engine: text.contains("torch::autograd::") && is_engine
+            is_moves: MOVES.contains(&text) || has(text, "load"),
+            is_offload: has(&path, OFFLOAD.0),
+            is_engine: has(text, "torch::autograd::") && is_engine
                 || text == "_engine_run_backward",
-            is_omitted: OMITTED.iter().any(|omitted| text.contains(omitted)),
+            is_omitted: OMITTED.iter().any(|omitted| has(text, omitted)),
             is_workspace: ["getNewWorkspace", "CurrentCUDABlas", "CUDABlasLtWorkspace"]
                 .iter()
-                .any(|part| text.contains(part)),
-            is_compiler: path.contains("/torch/_inductor/") || path.contains("/triton/"),
+                .any(|part| has(text, part)),
+            is_compiler: has(&path, "/torch/_inductor/") || has(&path, "/triton/"),
             is_benchmark: ["benchmark", "do_bench", "autotun", "coordinate_descent"]
                 .iter()
-                .any(|part| text.contains(part)),
+                .any(|part| has(text, part)),
             // (A type may be before the name, and types of the same namespaces behind it.)
             is_native: ["at::", "c10::", "torch::autograd::VariableType"]
                 .iter()
                 .any(|space| plain(text).split(' ').any(|word| word.starts_with(space))),
             is_nan_check: text.starts_with("at::")
-                && (text.contains("isnan") || text.contains("_is_any_true")),
-            runs_node: text.contains("autograd::Engine::evaluate_function"),
+                && (has(text, "isnan") || has(text, "_is_any_true")),
+            runs_node: has(text, "autograd::Engine::evaluate_function"),
         }
     }
 }

@@ -12,3 +12,9 @@ pub(crate) fn text(text: Text<'_>) -> Cow<'_, str> {
 pub(crate) fn integer(digits: &[u8]) -> Option<i64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
+
+/// Whether a text has a part. (A search that is inlined at each of many places makes the page's worker large.)
+#[inline(never)]
+pub(crate) fn has(text: &str, part: &str) -> bool {
+    text.contains(part)
+}

@@ -27,32 +27,26 @@ pub(crate) struct StepRow {
 /// Steps that show whether memory grows, and snapshots that mark steps.
 const LEAST_STEPS: usize = 3;
 
-/// Steps are alike up to this part of their peak, in percent.
-const MOST_CHANGE: i64 = 1;
+/// Steps are alike up to this part of their peak: a hundredth.
+const MOST_CHANGE: i64 = 100;
 
 /// What steps that are alike have in use, from the second one on; `None` where they differ, or are few.
 pub(crate) fn flat(device: &str, rows: &[StepRow]) -> Option<String> {
-    let steps = rows.iter().filter(|row| row.step > 1);
-    let range = |of: fn(&StepRow) -> i64| {
-        let values = || steps.clone().map(of);
-        Some((values().min()?, values().max()?))
-    };
-    let (ends, peaks) = (range(|row| row.end_requested)?, range(|row| row.peak_requested)?);
-    let is_flat = |(least, most): (i64, i64)| {
-        (most - least).saturating_mul(100) <= peaks.1.saturating_mul(MOST_CHANGE)
-    };
-    let n = steps.clone().count();
-    if n < LEAST_STEPS || !is_flat(ends) || !is_flat(peaks) {
+    // The least and the most of both, over the steps from the second one on.
+    let (mut n, mut peaks, mut ends) = (0, (i64::MAX, i64::MIN), (i64::MAX, i64::MIN));
+    for row in rows.iter().filter(|row| row.step > 1) {
+        n += 1;
+        peaks = (peaks.0.min(row.peak_requested), peaks.1.max(row.peak_requested));
+        ends = (ends.0.min(row.end_requested), ends.1.max(row.end_requested));
+    }
+    let most = peaks.1 / MOST_CHANGE;
+    if n < LEAST_STEPS || ends.1 - ends.0 > most || peaks.1 - peaks.0 > most {
         return None;
     }
-    let told = |(least, most): (i64, i64)| match least == most {
-        true => size(most),
-        false => format!("{} to {}", size(least), size(most)),
-    };
     Some(format!(
-        "Device {device}: memory does not grow. Each of the {n} steps after the first peaks at {} and ends with {} in use.",
-        told(peaks),
-        told(ends)
+        "Device {device}: memory does not grow. Each of the {n} steps after the first peaks at {} and ends with {} in use, to within 1% of the peak.",
+        size(peaks.1),
+        size(ends.1)
     ))
 }
 

@@ -63,6 +63,7 @@ pub(crate) struct Falls {
 }
 
 /// File and function of a call site; `None` for one of another form.
+#[inline(never)]
 pub(crate) fn function_of(site: &str) -> Option<String> {
     let (rest, function) = site.rsplit_once(':')?;
     let (file, line) = rest.rsplit_once(':')?;

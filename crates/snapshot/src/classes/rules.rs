@@ -9,6 +9,7 @@ use report::Confidence;
 
 use super::{Class, Life, Run};
 use crate::site::{BENCHMARK, MOVE, OFFLOAD, Phase, Sites, WORKSPACE};
+use crate::spelling::has;
 use crate::stacks::{Frame, StackId, Stacks};
 
 /// What one stack shows.
@@ -120,7 +121,7 @@ impl Marks {
 
 impl Names {
     fn of(function: &str) -> Self {
-        let has = |part: &str| function.contains(part);
+        let has = |part: &str| has(function, part);
         // (C++ frames have signatures; a dispatcher's names of ops are not a model's.)
         let is_cpp = has("::") || has("(");
         Self {
@@ -148,7 +149,7 @@ impl Names {
 /// The functions of a file that build, load or move modules; an empty name is any function.
 fn functions(file: &str) -> Vec<&'static str> {
     let file = file.replace('\\', "/");
-    let rows = PARAMETER_FRAMES.iter().filter(|(path, _)| file.contains(path));
+    let rows = PARAMETER_FRAMES.iter().filter(|(path, _)| has(&file, path));
     rows.map(|(_, function)| *function).collect()
 }
 

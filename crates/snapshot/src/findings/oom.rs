@@ -3,8 +3,9 @@
 use report::units::{count, plural};
 use report::{Confidence, Finding};
 
-use super::{LEAST_CLASS, LEVERS, STABLE, finding};
+use super::{LEAST_CLASS, LEVERS, STABLE};
 use crate::amounts::{percent, size};
+use crate::claim::put;
 use crate::classes::function_of;
 use crate::report::{OomRow, SnapshotReport, Timeline};
 use crate::site::NO_STACK;
@@ -17,10 +18,18 @@ pub(super) fn out_of_memory(
     timeline: &Timeline,
     to: &mut Vec<Finding>,
 ) {
-    to.extend(timeline.ooms.iter().map(|oom| of(report, device, oom, timeline)));
+    for oom in &timeline.ooms {
+        one(report, device, oom, timeline, to);
+    }
 }
 
-fn of(report: &SnapshotReport, device: &str, oom: &OomRow, timeline: &Timeline) -> Finding {
+fn one(
+    report: &SnapshotReport,
+    device: &str,
+    oom: &OomRow,
+    timeline: &Timeline,
+    to: &mut Vec<Finding>,
+) {
     let free = oom.device_free.map_or("an unrecorded amount".to_owned(), size);
     let mut observation = format!(
         "Device {device}, event {}: the request of {}{} found {free} free on the device and {} in free ranges of its stream.",
@@ -88,20 +97,18 @@ fn of(report: &SnapshotReport, device: &str, oom: &OomRow, timeline: &Timeline) 
         );
         (hypothesis, action, validation)
     };
-    Finding {
-        hypothesis,
-        action,
-        validation,
-        evidence: vec![format!("devices.{device}.ooms")],
-        ..finding(
-            "out-of-memory",
-            if is_certain { Confidence::High } else { Confidence::Medium },
-            observation,
-        )
-    }
+    let confidence = if is_certain { Confidence::High } else { Confidence::Medium };
+    let evidence = format!("devices.{device}.ooms");
+    put(
+        to,
+        "out-of-memory",
+        confidence,
+        [&observation, &hypothesis, &action, &validation, &evidence],
+    );
 }
 
 /// Where an allocation failed, as a part of a sentence; empty where its stack was not recorded.
+#[inline(never)]
 pub(crate) fn at(oom: &OomRow) -> String {
     if oom.site == NO_STACK { String::new() } else { format!(" at {}", oom.site) }
 }

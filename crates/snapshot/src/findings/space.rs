@@ -2,8 +2,9 @@
 
 use report::{Confidence, Finding};
 
-use super::{STABLE, finding};
+use super::STABLE;
 use crate::amounts::{percent, size};
+use crate::claim::put;
 use crate::report::DeviceReport;
 use crate::whatif::WhatIf;
 
@@ -18,15 +19,19 @@ pub(super) fn leaking(device: &str, figures: &DeviceReport, to: &mut Vec<Finding
             size(leak.bytes_per_step),
             size(leak.total)
         );
-        to.push(Finding {
-            hypothesis: "References to its tensors accumulate: for example a list of losses that keep their graphs. Caches that \
-                         fill up look the same."
-                .to_owned(),
-            action: "Store detached values (loss.item(), tensor.detach().cpu()), or bound the container.".to_owned(),
-            validation: "The memory in use after each step stays the same.".to_owned(),
-            evidence: vec![format!("devices.{device}.leaks")],
-            ..finding("growing-memory", Confidence::Medium, observation)
-        });
+        put(
+            to,
+            "growing-memory",
+            Confidence::Medium,
+            [
+                &observation,
+                "References to its tensors accumulate: for example a list of losses that keep their graphs. Caches that \
+                         fill up look the same.",
+                "Store detached values (loss.item(), tensor.detach().cpu()), or bound the container.",
+                "The memory in use after each step stays the same.",
+                &format!("devices.{device}.leaks"),
+            ],
+        );
     }
 }
 
@@ -77,13 +82,20 @@ pub(super) fn fragmentation(
         )
     };
     let level = if share >= 30.0 { "High" } else { "Medium" };
-    to.push(Finding {
-        hypothesis: format!("{level} fragmentation at the time of the snapshot (heuristic: 10% and 30% of reserved)."),
-        action,
-        validation: format!("Less than {} is free and not returnable.", size(hard)),
-        evidence: vec![format!("devices.{device}.totals.inactive_split")],
-        ..finding("fragmentation", Confidence::Medium, observation)
-    });
+    put(
+        to,
+        "fragmentation",
+        Confidence::Medium,
+        [
+            &observation,
+            &format!(
+                "{level} fragmentation at the time of the snapshot (heuristic: 10% and 30% of reserved)."
+            ),
+            &action,
+            &format!("Less than {} is free and not returnable.", size(hard)),
+            &format!("devices.{device}.totals.inactive_split"),
+        ],
+    );
 }
 
 pub(super) fn rounding(device: &str, figures: &DeviceReport, to: &mut Vec<Finding>) {
@@ -97,13 +109,16 @@ pub(super) fn rounding(device: &str, figures: &DeviceReport, to: &mut Vec<Findin
         percent(waste, active),
         size(active)
     );
-    to.push(Finding {
-        hypothesis: "Sizes are rounded to 512 bytes, and remainders up to 1 MiB of the large pool are not split off."
-            .to_owned(),
-        action: "Allocate many tensors of similar size as one and use views, or choose sizes that are multiples of 2 MiB."
-            .to_owned(),
-        validation: format!("Blocks in use exceed the requested bytes by less than {}.", size(waste)),
-        evidence: vec![format!("devices.{device}.totals.rounding_waste")],
-        ..finding("rounding", Confidence::Medium, observation)
-    });
+    put(
+        to,
+        "rounding",
+        Confidence::Medium,
+        [
+            &observation,
+            "Sizes are rounded to 512 bytes, and remainders up to 1 MiB of the large pool are not split off.",
+            "Allocate many tensors of similar size as one and use views, or choose sizes that are multiples of 2 MiB.",
+            &format!("Blocks in use exceed the requested bytes by less than {}.", size(waste)),
+            &format!("devices.{device}.totals.rounding_waste"),
+        ],
+    );
 }
