@@ -259,6 +259,7 @@ fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
         // (What is waiting is told apart there.)
         (Rule::Communication, _) if is_matched(facts, finding) => &["earlier-transfer"],
         (Rule::Communication, _) => &["earlier-communication"],
+        (Rule::Allocator, "uncached") => &["caching-allocator"],
         (Rule::Allocator, _) => &["steady-sizes"],
         _ => &[],
     }

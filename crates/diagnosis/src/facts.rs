@@ -16,6 +16,7 @@ use timeline::dependent::Dependent;
 use timeline::device::{Device as Properties, devices};
 use timeline::first::First;
 use timeline::intervals::{Interval, both, holds, length, union, without};
+use timeline::uncached::uncached;
 use trace::{Details, Row, Trace};
 use triage::{TriageReport, WallPart, WallRow};
 
@@ -74,6 +75,8 @@ pub struct Facts<'a> {
     warm: Option<Vec<Interval>>,
     /// Where the launching threads are while a device waits, in the warm iterations, if only these count.
     places: Option<BTreeMap<String, IdlePlaces>>,
+    /// The calls that allocate and the tensors that are made, where PyTorch's cache of memory is off.
+    pub uncached: Option<(u64, u64)>,
     /// What collectives of several devices tell of each other.
     pub matched: Matched,
     /// Whether the file has devices of other ranks.
@@ -93,11 +96,14 @@ impl<'a> Facts<'a> {
         let HostIndex { slices, gpu } = index;
         let trace = slices.trace;
         let again = again(trace, gpu);
+        let uncached = uncached(trace);
         let is_cold = |call: &&HostSlice| match slices.class(call) {
             Class::Launch => {
                 call.dur_ns() >= COLD_LAUNCH_NS && again.binary_search(&call.row).is_err()
             }
-            Class::ModuleLoad | Class::Malloc | Class::Free => true,
+            Class::ModuleLoad => true,
+            // (Without the cache every step allocates.)
+            Class::Malloc | Class::Free => uncached.is_none(),
             _ => false,
         };
         let mut cold: Vec<Interval> =
@@ -122,6 +128,7 @@ impl<'a> Facts<'a> {
             wall,
             warm,
             places: None,
+            uncached,
             matched: Matched::default(),
             has_others: false,
         };

@@ -696,6 +696,15 @@ pub const REMEDIES: &[Remedy] = &[
         gates: Gates { platforms: KNOWN_GPU, ..OPEN },
     },
     Remedy {
+        id: "caching-allocator",
+        what: "PyTorch's cache of GPU memory",
+        // (c10/cuda/CUDACachingAllocator.cpp reads both names.)
+        action: "Turn PyTorch's cache of memory on: unset PYTORCH_NO_CUDA_MEMORY_CACHING (on ROCm PYTORCH_NO_HIP_MEMORY_CACHING, too).",
+        why: "Calls that allocate or free memory of the driver block the CPU, and freeing waits for the GPU.",
+        check: "In a new trace, no step allocates or frees memory of the driver.",
+        gates: Gates { platforms: KNOWN_GPU, ..OPEN },
+    },
+    Remedy {
         id: "steady-sizes",
         what: "equal sizes from step to step",
         action: "Keep sizes from step to step, so that PyTorch's cache can serve them; do not call empty_cache in the step.",

@@ -1,7 +1,8 @@
 //! Cold iterations: those at the beginning of their class that set things up.
 //!
-//! An iteration is cold if it takes more than 1.5 times the median of at least three later ones of its class, or if code is loaded
-//! or memory allocated for 10% of it while the device waits. Only leading ones are: nothing in the middle is left out.
+//! An iteration is cold if it takes more than 1.5 times the median of at least three later ones of its class, or if it is no shorter than
+//! that and code is loaded or memory allocated for 10% of it while the device waits, twice as long as in the median one of the later.
+//! Only leading ones are: nothing in the middle is left out.
 
 use std::collections::BTreeMap;
 
@@ -37,26 +38,38 @@ pub(super) fn mark(list: &mut [Iteration]) {
     }
     for own in by_class.values() {
         for (place, at) in own.iter().enumerate() {
-            let later = own[place + 1..].iter().take(MOST);
-            let mut later: Vec<i64> = later.map(|at| list[*at].dur_ns).collect();
-            trace::sort(&mut later);
+            let later = || own[place + 1..].iter().take(MOST).map(|at| &list[*at]);
+            let of = |value: fn(&Iteration) -> i64| {
+                let mut values: Vec<i64> = later().map(value).collect();
+                trace::sort(&mut values);
+                values
+            };
+            let later = (of(|one| one.dur_ns), of(set_up_ns));
             let Some(cold) = cold(&list[*at], &later) else { break };
             list[*at].cold = Some(cold);
         }
     }
 }
 
-/// Whether an iteration is cold, by the durations of later ones of its class.
-fn cold(one: &Iteration, later: &[i64]) -> Option<Cold> {
+/// How long an iteration sets things up while its device waits.
+fn set_up_ns(one: &Iteration) -> i64 {
+    let part = |part: WallPart| one.parts.get(part.id()).copied().unwrap_or(0);
+    part(WallPart::Loading) + part(WallPart::Allocation)
+}
+
+/// Whether an iteration is cold, by the durations of later ones of its class and what they set up; both sorted.
+fn cold(one: &Iteration, (later, set_up): &(Vec<i64>, Vec<i64>)) -> Option<Cold> {
     if later.len() < LATER {
         return None;
     }
-    let median = later.get((later.len() - 1) / 2).copied()?;
-    let part = |part: WallPart| one.parts.get(part.id()).copied().unwrap_or(0);
-    let set_up = part(WallPart::Loading) + part(WallPart::Allocation);
+    let middle = (later.len() - 1) / 2;
+    let (median, later_ns) = (*later.get(middle)?, *set_up.get(middle)?);
+    let own_ns = set_up_ns(one);
     if one.dur_ns as f64 > LONGER * median as f64 {
-        Some(Cold::Longer)
-    } else {
-        (set_up > 0 && set_up as f64 >= SET_UP * one.dur_ns as f64).then_some(Cold::SetsUp)
+        return Some(Cold::Longer);
     }
+    // (What every iteration does is no set-up.)
+    let sets_up = own_ns > 0 && own_ns as f64 >= SET_UP * one.dur_ns as f64;
+    (sets_up && one.dur_ns >= median && own_ns >= later_ns.saturating_mul(2))
+        .then_some(Cold::SetsUp)
 }

@@ -10,6 +10,7 @@ use super::place::{Place, places};
 use crate::attribution::Linker;
 use timeline::intervals::{Interval, both, length};
 use timeline::percent;
+use timeline::uncached::uncached;
 
 /// So many calls that give memory back are no single release.
 const FREES: u64 = 3;
@@ -119,6 +120,10 @@ impl Device<'_, '_> {
                 "; in {part} the CPU {}loads kernels or sets up libraries and memory, as in a first run. Profile after a few \
                  warm-up iterations: later ones do not wait for this.",
                 self.compiles()
+            ),
+            Cause::Allocation if uncached(self.trace).is_some() => format!(
+                "; for {part} the CPU allocates or frees GPU memory, by a call for each tensor: PyTorch's cache of memory is off \
+                 (PYTORCH_NO_CUDA_MEMORY_CACHING, on ROCm also PYTORCH_NO_HIP_MEMORY_CACHING)."
             ),
             Cause::Allocation if n_frees >= FREES => format!(
                 "; for {part} the CPU allocates or frees GPU memory, with {} calls that give memory back to the driver: PyTorch's \

@@ -1,0 +1,57 @@
+//! Whether PyTorch's cache of GPU memory is off (`PYTORCH_NO_CUDA_MEMORY_CACHING`): then each tensor is a call of the driver.
+
+use trace::{Phase, StringId, Trace, each_row};
+
+/// Fewer calls are those of a first run.
+const LEAST: u64 = 100;
+/// Of the ops that make a tensor, so many percent have a call.
+const LEAST_PCT: u64 = 80;
+/// Calls that allocate.
+const MALLOCS: [&str; 2] = ["cudaMalloc", "hipMalloc"];
+/// The ops that allocate a tensor; others call these.
+const EMPTY: [&str; 2] = ["aten::empty", "aten::empty_strided"];
+
+/// The calls that allocate memory of the driver and the ops that make a tensor, where there are about as many of the first as of the
+/// second.
+#[must_use]
+pub fn uncached(trace: &Trace) -> Option<(u64, u64)> {
+    let marked = |names: [&str; 2]| trace.strings.marked(&|name| names.contains(&name));
+    let (mallocs, empty) = (marked(MALLOCS), marked(EMPTY));
+    let is = |marks: &[bool], StringId(name): StringId| marks.get(name as usize) == Some(&true);
+    let (mut n_mallocs, mut n_empty) = (0_u64, 0_u64);
+    each_row(trace, |row| {
+        if trace.phase(row) == Phase::Complete {
+            let name = trace.name(row);
+            n_mallocs += u64::from(is(&mallocs, name));
+            n_empty += u64::from(is(&empty, name));
+        }
+    });
+    let is_off =
+        n_mallocs >= LEAST && n_mallocs.saturating_mul(100) >= n_empty.saturating_mul(LEAST_PCT);
+    (is_off && n_empty > 0).then_some((n_mallocs, n_empty))
+}
+
+#[cfg(test)]
+mod tests {
+    use fixture::{Fixture, slice};
+
+    use super::*;
+
+    #[test]
+    fn a_call_for_each_tensor_is_no_first_run() {
+        let with = |n_tensors: i64, every: i64| {
+            let mut fixture = Fixture::default();
+            for n in 0..n_tensors {
+                fixture.push(slice("cpu_op", "aten::empty").at(n * 1_000, 900).on(1, 1));
+                if n % every == 0 {
+                    fixture
+                        .push(slice("cuda_runtime", "cudaMalloc").at(n * 1_000 + 1, 800).on(1, 1));
+                }
+            }
+            uncached(&fixture.finish())
+        };
+        assert_eq!(with(200, 1), Some((200, 200)));
+        assert_eq!(with(400, 2), None, "half of them come from the cache");
+        assert_eq!(with(50, 1), None);
+    }
+}
