@@ -1,8 +1,8 @@
 //! Slices by their names.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use trace::Trace;
+use trace::{Row, Trace};
 
 use crate::build::{Lanes, Spot};
 
@@ -16,6 +16,19 @@ pub struct Found {
 }
 
 impl Found {
+    /// How many of a track.
+    #[must_use]
+    pub fn n_in_track(&self, track: usize) -> usize {
+        self.of.range((track, 0)..(track + 1, 0)).map(|(_, own)| own.len()).sum()
+    }
+
+    /// All of them, lane by lane.
+    pub fn spots(&self) -> impl Iterator<Item = Spot> + '_ {
+        self.of.iter().flat_map(|((track, lane), own)| {
+            own.iter().map(|at| Spot { track: *track, lane: *lane, at: *at as usize })
+        })
+    }
+
     /// The slices of a lane that are found, in time order.
     #[must_use]
     pub fn in_lane(&self, track: usize, lane: usize) -> &[u32] {
@@ -50,6 +63,25 @@ impl Lanes {
                     let name = trace.name(slices.row(*at as usize));
                     names.get(name.0 as usize) == Some(&true)
                 };
+                let own: Vec<u32> = (0..slices.len() as u32).filter(is_found).collect();
+                if !own.is_empty() {
+                    found.n += own.len();
+                    found.of.insert((track, lane), own);
+                }
+            }
+        }
+        found
+    }
+
+    /// The slices of some events, which are sorted.
+    #[must_use]
+    pub fn of_events(&self, trace: &Trace, events: &[Row]) -> Found {
+        let mut found = Found::default();
+        let tracks = events.iter().filter_map(|row| self.places.get(&self.key(trace, *row)));
+        let tracks: BTreeSet<usize> = tracks.copied().collect();
+        for track in tracks {
+            for (lane, slices) in self.tracks[track].lanes.iter().enumerate() {
+                let is_found = |at: &u32| events.binary_search(&slices.row(*at as usize)).is_ok();
                 let own: Vec<u32> = (0..slices.len() as u32).filter(is_found).collect();
                 if !own.is_empty() {
                     found.n += own.len();
