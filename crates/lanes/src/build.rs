@@ -59,6 +59,12 @@ impl Track {
         Self { kind: key.kind, label, lanes, n_deep: 0, levels: None, key, rest }
     }
 
+    /// Whether it is a lane that the repair adds.
+    #[must_use]
+    pub fn is_of_repair(&self) -> bool {
+        self.key.lane > 0
+    }
+
     /// Number of slices.
     #[must_use]
     pub fn n_slices(&self) -> usize {

@@ -107,9 +107,10 @@ mod tests {
     fn drawn(lanes: &Lanes, trace: &Trace) -> Vec<(String, Vec<Vec<String>>)> {
         let name = |row| trace.name_text(row).to_owned();
         let of = |track: &Track| {
-            let lanes = track.lanes.iter().map(|lane| {
-                (0..lane.len()).map(|at| name(lane.row(at))).collect::<Vec<_>>()
-            });
+            let lanes = track
+                .lanes
+                .iter()
+                .map(|lane| (0..lane.len()).map(|at| name(lane.row(at))).collect::<Vec<_>>());
             (track.label.clone(), lanes.collect())
         };
         lanes.tracks.iter().map(of).collect()
