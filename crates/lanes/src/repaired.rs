@@ -1,25 +1,36 @@
 //! The lanes of the repaired file: slices that the repair moves lie on lanes of their own, next to the track that they leave.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use report::palette::Hue;
 use trace::{Row, Trace};
 
 use crate::build::{Key, Lanes, Track, pack};
 use crate::damage::{Becomes, Damage};
 
+/// Slices that belong together, by the track that has them. (There are few of these lists: a map would be larger than what it saves.)
+type Parts = Vec<(Key, Vec<(Row, Hue)>)>;
+
 impl Lanes {
     /// Puts the slices where the repaired file has them, or back where the file has them. Returns where each track is now, by its
     /// old place.
+    #[inline(never)]
     pub fn repaired(&mut self, trace: &Trace, damage: &Damage, is_after: bool) -> Vec<usize> {
-        let changed = damage.slices.iter().filter(|slice| is_after && slice.is_changed());
-        let before = std::mem::replace(&mut self.changed, changed.copied().collect());
-        let all = before.iter().chain(&self.changed);
-        let touched: BTreeSet<Key> = all.map(|slice| Key::own(trace, slice.row)).collect();
-        let changes_times = before.iter().chain(&self.changed).any(|slice| slice.dur_ns.is_some());
+        let mut changed = Vec::new();
+        for slice in damage.slices.iter().filter(|slice| is_after && slice.is_changed()) {
+            changed.push(*slice);
+        }
+        let before = std::mem::replace(&mut self.changed, changed);
+        let mut touched: Vec<Key> = Vec::new();
+        let mut changes_times = false;
+        for slice in before.iter().chain(&self.changed) {
+            changes_times |= slice.dur_ns.is_some();
+            let key = Key::own(trace, slice.row);
+            if !touched.contains(&key) {
+                touched.push(key);
+            }
+        }
 
         // (Lanes of the repair lie behind their own track.)
-        let mut parts: BTreeMap<Key, Vec<(Row, Hue)>> = BTreeMap::new();
+        let mut parts: Parts = Vec::new();
         let (mut own, mut keys) = (Vec::new(), Vec::new());
         for track in std::mem::take(&mut self.tracks) {
             keys.push(track.key);
@@ -28,23 +39,30 @@ impl Lanes {
                 own.push(track);
                 continue;
             }
-            let slices = parts.entry(key).or_default();
+            let slices = part(&mut parts, key);
             for lane in &track.lanes {
-                slices.extend((0..lane.len()).map(|at| (lane.row(at), lane.hue(at))));
+                for at in 0..lane.len() {
+                    slices.push((lane.row(at), lane.hue(at)));
+                }
             }
-            slices.extend(&track.rest);
+            slices.extend_from_slice(&track.rest);
             if track.key == key {
                 own.push(Track::new(key, track.label));
             }
         }
         for track in own {
-            let Some(slices) = parts.remove(&track.key) else {
-                self.tracks.push(track);
-                continue;
-            };
-            self.divide(trace, track, slices, damage);
+            match parts.iter().position(|(key, _)| *key == track.key) {
+                Some(at) => {
+                    let (_, slices) = parts.swap_remove(at);
+                    self.divide(trace, track, &slices, damage);
+                }
+                None => self.tracks.push(track),
+            }
         }
-        self.places = self.tracks.iter().enumerate().map(|(at, track)| (track.key, at)).collect();
+        self.places.clear();
+        for (at, track) in self.tracks.iter().enumerate() {
+            self.places.insert(track.key, at);
+        }
         if changes_times {
             self.overview = self.busy_times();
         }
@@ -56,29 +74,44 @@ impl Lanes {
     }
 
     /// Adds a track with those of its slices that stay, and the lanes of the others.
-    fn divide(&mut self, trace: &Trace, track: Track, slices: Vec<(Row, Hue)>, damage: &Damage) {
-        let mut of: BTreeMap<Key, Vec<(Row, Hue)>> = BTreeMap::new();
+    #[inline(never)]
+    fn divide(&mut self, trace: &Trace, track: Track, slices: &[(Row, Hue)], damage: &Damage) {
+        let mut of: Parts = vec![(track.key, Vec::new())];
         let mut gone = Vec::new();
-        of.insert(track.key, Vec::new());
-        for (row, hue) in slices {
-            let becomes = crate::damage::find(&self.changed, row).map(|slice| slice.becomes);
-            match becomes {
-                Some(Becomes::Instant | Becomes::SetAside) => gone.push((row, hue)),
-                _ => of.entry(self.key(trace, row)).or_default().push((row, hue)),
+        for slice in slices {
+            match crate::damage::find(&self.changed, slice.0).map(|slice| slice.becomes) {
+                Some(Becomes::Instant | Becomes::SetAside) => gone.push(*slice),
+                Some(Becomes::OnLane(_)) => {
+                    part(&mut of, self.key(trace, slice.0)).push(*slice);
+                }
+                _ => of[0].1.push(*slice),
             }
         }
-        for (key, mut slices) in of {
+        let mut order: Vec<u32> = (0..of.len() as u32).collect();
+        let lane = |at: u32| of[at as usize].0.lane;
+        trace::sort_numbers(&mut order, &|a, b| lane(a).cmp(&lane(b)));
+        for at in order {
+            let (key, slices) = &mut of[at as usize];
             let name = key.lane.checked_sub(1).and_then(|lane| damage.lanes.get(lane as usize));
             let label = match name {
                 Some(name) => format!("{}, lane of the repair: {name}", track.label),
                 None => track.label.clone(),
             };
-            let mut part = Track::new(key, label);
-            pack(trace, &mut slices, &mut part, self.origin_ns, &self.changed);
+            let mut part = Track::new(*key, label);
+            pack(trace, slices, &mut part, self.origin_ns, &self.changed);
             part.rest.append(&mut gone);
             self.tracks.push(part);
         }
     }
+}
+
+/// The slices of a track among others.
+fn part(parts: &mut Parts, key: Key) -> &mut Vec<(Row, Hue)> {
+    let at = parts.iter().position(|(of, _)| *of == key).unwrap_or(parts.len());
+    if at == parts.len() {
+        parts.push((key, Vec::new()));
+    }
+    &mut parts[at].1
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Slices by their names.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use trace::{Row, Trace};
 
@@ -19,7 +19,8 @@ impl Found {
     /// How many of a track.
     #[must_use]
     pub fn n_in_track(&self, track: usize) -> usize {
-        self.of.range((track, 0)..(track + 1, 0)).map(|(_, own)| own.len()).sum()
+        let own = self.of.iter().filter(|((of, _), _)| *of == track);
+        own.map(|(_, own)| own.len()).sum()
     }
 
     /// All of them, lane by lane.
@@ -74,13 +75,19 @@ impl Lanes {
     }
 
     /// The slices of some events, which are sorted.
+    #[inline(never)]
     #[must_use]
     pub fn of_events(&self, trace: &Trace, events: &[Row]) -> Found {
         let mut found = Found::default();
-        let tracks = events.iter().filter_map(|row| self.places.get(&self.key(trace, *row)));
-        let tracks: BTreeSet<usize> = tracks.copied().collect();
-        for track in tracks {
-            for (lane, slices) in self.tracks[track].lanes.iter().enumerate() {
+        let mut has_any = vec![false; self.tracks.len()];
+        for row in events {
+            if let Some(track) = self.places.get(&self.key(trace, *row)) {
+                has_any[*track] = true;
+            }
+        }
+        let tracks = self.tracks.iter().zip(has_any).enumerate();
+        for (track, (of, _)) in tracks.filter(|(_, (_, has_any))| *has_any) {
+            for (lane, slices) in of.lanes.iter().enumerate() {
                 let is_found = |at: &u32| events.binary_search(&slices.row(*at as usize)).is_ok();
                 let own: Vec<u32> = (0..slices.len() as u32).filter(is_found).collect();
                 if !own.is_empty() {

@@ -1,11 +1,12 @@
 //! The order of tracks as a person wants it. What is kept of it names kinds and numbers, nothing of a trace: `s1 s0 -t2 ^t0` is the
 //! second stream above the first, the third thread hidden, the busiest one pinned.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use kinetoscope::lanes::Kind;
 use kinetoscope::report::units;
 use kinetoscope::scene::{Anchor, Ink, Tone};
+use kinetoscope::trace::sort_numbers;
 
 use super::Look;
 use super::layout::HEAD;
@@ -16,13 +17,16 @@ const MOST_KEPT: usize = 500;
 /// What a person did to the order of tracks.
 #[derive(Debug, Default)]
 pub(super) struct Arranged {
-    /// Names of tracks from the top, as they are kept; none in their first order.
-    order: Vec<String>,
+    /// Tracks from the top, as they are kept; none in their first order.
+    order: Vec<Name>,
     /// Tracks that are hidden.
     pub(super) hidden: BTreeSet<usize>,
     /// What was kept before and is of tracks that are not there yet (memory comes late).
     awaited: Option<String>,
 }
+
+/// How a track is kept: a letter for its kind, and its number among those of the kind in their first order.
+type Name = (char, u32);
 
 /// What the head of a track offers to a pointer, from left to right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,43 +52,48 @@ impl Look {
         of(false).chain(of(true)).map(|(at, _)| at).collect()
     }
 
-    /// Tracks in their first order, each with the name under which it is kept. Lanes of the repair have none: they follow their track.
-    fn named(&self) -> Vec<(usize, Option<String>)> {
-        let mut counts = BTreeMap::new();
-        let name = |track: usize| {
-            let of = self.lanes.tracks.get(track)?;
-            let letter = match of.kind {
-                _ if of.is_of_repair() => return None,
-                Kind::Steps => 'p',
-                Kind::Stream => 's',
-                Kind::StreamAnnotations => 'a',
-                Kind::Memory => 'm',
-                Kind::Thread => 't',
+    /// The name of each track. Lanes of the repair have none: they follow their track.
+    #[inline(never)]
+    fn names(&self) -> Vec<Option<Name>> {
+        let mut names = vec![None; self.lanes.tracks.len()];
+        let mut counts: [(char, u32); 5] = [('p', 0), ('s', 0), ('a', 0), ('m', 0), ('t', 0)];
+        for track in self.first_order() {
+            let of = &self.lanes.tracks[track];
+            if of.is_of_repair() {
+                continue;
+            }
+            let (letter, n) = match of.kind {
+                Kind::Steps => &mut counts[0],
+                Kind::Stream => &mut counts[1],
+                Kind::StreamAnnotations => &mut counts[2],
+                Kind::Memory => &mut counts[3],
+                Kind::Thread => &mut counts[4],
             };
-            let count: &mut usize = counts.entry(letter).or_default();
-            *count += 1;
-            Some(format!("{letter}{}", *count - 1))
-        };
-        let tracks = self.first_order();
-        let names: Vec<Option<String>> = tracks.iter().copied().map(name).collect();
-        tracks.into_iter().zip(names).collect()
+            names[track] = Some((*letter, *n));
+            *n += 1;
+        }
+        names
     }
 
     /// All tracks, hidden ones too, in the order that a person gave them. One that is not kept stands below the one before it.
+    #[inline(never)]
     pub(super) fn all_tracks(&self) -> Vec<usize> {
+        let first = self.first_order();
         if self.arranged.order.is_empty() {
-            return self.first_order();
+            return first;
         }
-        let places: BTreeMap<&str, usize> =
-            self.arranged.order.iter().map(String::as_str).zip(1..).collect();
+        let names = self.names();
         let mut last = 0;
-        let place = |(track, name): (usize, Option<String>)| {
-            last = name.and_then(|name| places.get(name.as_str()).copied()).unwrap_or(last);
-            (last, track)
-        };
-        let mut all: Vec<(usize, usize)> = self.named().into_iter().map(place).collect();
-        kinetoscope::trace::sort_by_key(&mut all, |(place, _)| *place);
-        all.into_iter().map(|(_, track)| track).collect()
+        let mut places = Vec::new();
+        for track in &first {
+            let known = |name: Name| self.arranged.order.iter().position(|of| *of == name);
+            last = names[*track].and_then(known).map_or(last, |at| at + 1);
+            places.push(last);
+        }
+        let mut order: Vec<u32> = (0..first.len() as u32).collect();
+        let key = |at: u32| (places[at as usize], at);
+        sort_numbers(&mut order, &|a, b| key(a).cmp(&key(b)));
+        order.into_iter().map(|at| first[at as usize]).collect()
     }
 
     /// The track of the selected slice, else the one below the pointer.
@@ -136,9 +145,9 @@ impl Look {
         } else {
             let mut all = self.all_tracks();
             move_in(&mut all);
-            let names: BTreeMap<usize, Option<String>> = self.named().into_iter().collect();
-            let name = |track: usize| names.get(&track).cloned().flatten();
-            self.arranged.order = all.into_iter().filter_map(name).take(MOST_KEPT).collect();
+            let names = self.names();
+            let names = all.into_iter().filter_map(|track| names[track]);
+            self.arranged.order = names.take(MOST_KEPT).collect();
         }
         self.lay_out();
         self.keep_tracks();
@@ -201,23 +210,25 @@ impl Look {
 
     /// Writes down the order, to be kept.
     pub(super) fn keep_tracks(&mut self) {
-        let names: BTreeMap<usize, Option<String>> = self.named().into_iter().collect();
+        let names = self.names();
         let is_first = self.arranged.order.is_empty();
-        let said = |track: usize| {
-            let name = names.get(&track)?.as_ref()?;
+        // (Without an order of their own, only the marks are kept.)
+        let mut text = String::new();
+        for track in self.all_tracks() {
+            let Some((letter, number)) = names[track] else { continue };
             let mark = match () {
                 () if self.arranged.hidden.contains(&track) => "-",
                 () if self.pinned.contains(&track) => "^",
                 () => "",
             };
-            (!is_first || !mark.is_empty()).then(|| format!("{mark}{name}"))
-        };
-        // (Without an order of their own, only the marks are kept.)
-        let start = if is_first { Some("=".to_owned()) } else { None };
-        let said: Vec<String> = self.all_tracks().into_iter().filter_map(said).collect();
-        let is_none = is_first && said.is_empty();
-        let said: Vec<String> = start.into_iter().filter(|_| !is_none).chain(said).collect();
-        self.layout_text = Some(said.join(" "));
+            if !is_first || !mark.is_empty() {
+                let start = if is_first && text.is_empty() { "= " } else { "" };
+                text += &format!("{start}{mark}{letter}{number} ");
+            }
+        }
+        text.pop();
+        self.arranged.awaited = None;
+        self.layout_text = Some(text);
     }
 
     /// Arranges the tracks as they were kept. (Those that come later are arranged then.)
@@ -230,22 +241,29 @@ impl Look {
     /// Arranges the tracks that are there now.
     pub(super) fn arrange_awaited(&mut self) {
         let Some(text) = self.arranged.awaited.clone() else { return };
-        let mut words: Vec<&str> =
-            text.split(' ').filter(|word| !word.is_empty()).take(MOST_KEPT).collect();
-        let has_order = words.first() != Some(&"=");
-        words.retain(|word| *word != "=");
-        let named: BTreeMap<String, usize> =
-            self.named().into_iter().filter_map(|(track, name)| Some((name?, track))).collect();
-        let marked = |mark: char| {
-            let names = words.iter().filter_map(move |word| word.strip_prefix(mark));
-            names.filter_map(|name| named.get(name)).copied()
-        };
-        self.arranged.hidden.extend(marked('-'));
-        let pinned: Vec<usize> = marked('^').filter(|track| !self.pinned.contains(track)).collect();
-        self.pinned.extend(pinned);
+        let names = self.names();
+        let (mut order, mut has_order) = (Vec::new(), true);
+        for word in text.split(' ').take(MOST_KEPT) {
+            has_order &= word != "=";
+            let mut letters = word.chars();
+            let mark = letters.next().filter(|mark| matches!(mark, '-' | '^'));
+            let name = if mark.is_some() { letters.as_str() } else { word };
+            let mut letters = name.chars();
+            let Some(letter) = letters.next() else { continue };
+            let Ok(number) = letters.as_str().parse() else { continue };
+            let name: Name = (letter, number);
+            order.push(name);
+            let Some(track) = names.iter().position(|of| *of == Some(name)) else { continue };
+            match mark {
+                Some('-') => {
+                    self.arranged.hidden.insert(track);
+                }
+                Some(_) if !self.pinned.contains(&track) => self.pinned.push(track),
+                _ => {}
+            }
+        }
         if has_order && self.arranged.order.is_empty() {
-            let name = |word: &&str| word.trim_start_matches(['-', '^']).to_owned();
-            self.arranged.order = words.iter().map(name).collect();
+            self.arranged.order = order;
         }
     }
 

@@ -3,7 +3,7 @@
 use kinetoscope::lanes::{Becomes, Damage, Found, Spot};
 use kinetoscope::report::units;
 use kinetoscope::scene::{Ink, Tone, shortened, text_width};
-use kinetoscope::trace::{Row as Event, sort};
+use kinetoscope::trace::{Row as Event, sort_numbers};
 
 use super::Look;
 use super::draw::text;
@@ -117,16 +117,19 @@ impl Look {
         let selected = self.selected.and_then(event);
         let found: Option<Vec<Event>> = self.found.as_ref().map(|found| {
             let mut events: Vec<Event> = found.spots().filter_map(event).collect();
-            sort(&mut events);
+            sort_numbers(&mut events, &|a, b| a.cmp(&b));
             events
         });
         let top = self.layout.at(self.top).map(|row| (row.track, self.top - row.y));
         let moved = self.lanes.repaired(&self.trace, &self.repair.damage, is_after);
         let now = |track: &usize| moved.get(*track).copied();
-        self.folded = self.folded.iter().filter_map(now).collect();
-        self.sought = self.sought.iter().filter_map(now).collect();
-        let hidden = self.arranged.hidden.iter().filter_map(now).collect();
-        self.arranged.hidden = hidden;
+        for tracks in [&mut self.folded, &mut self.sought, &mut self.arranged.hidden] {
+            for track in std::mem::take(tracks) {
+                if let Some(track) = now(&track) {
+                    tracks.insert(track);
+                }
+            }
+        }
         let mut pinned: Vec<usize> = self.pinned.iter().filter_map(now).collect();
         pinned.dedup();
         self.pinned = pinned;
@@ -150,16 +153,26 @@ impl Look {
             slices.iter().filter(|of| if is_after { of.is_changed() } else { of.is_lost() });
         let events: Vec<Event> = marked.map(|slice| slice.row).collect();
         let found = self.lanes.of_events(&self.trace, &events);
-        let place = |spot: Spot| {
-            let place = self.repair.damage.of(self.lanes.row(spot)?)?.place;
-            Some((place, self.lanes.times(spot)?.0, spot))
-        };
-        let mut all: Vec<(u32, i64, Spot)> = found.spots().filter_map(place).collect();
-        sort(&mut all);
-        all.dedup_by_key(|(place, ..)| *place);
-        let mut places: Vec<(i64, Spot, u32)> =
-            all.into_iter().map(|(place, start, spot)| (start, spot, place)).collect();
-        sort(&mut places);
+        // The first slice of each place.
+        let mut places: Vec<(i64, Spot, u32)> = Vec::new();
+        let n_places = slices.iter().map(|of| of.place).max().map_or(0, |most| most as usize + 1);
+        let mut firsts: Vec<Option<usize>> = vec![None; n_places];
+        for spot in found.spots() {
+            let of = self.lanes.row(spot).and_then(|event| self.repair.damage.of(event));
+            let (Some(of), Some((start, _))) = (of, self.lanes.times(spot)) else { continue };
+            match firsts[of.place as usize] {
+                Some(at) if places[at].0 <= start => {}
+                Some(at) => places[at] = (start, spot, of.place),
+                None => {
+                    firsts[of.place as usize] = Some(places.len());
+                    places.push((start, spot, of.place));
+                }
+            }
+        }
+        let mut order: Vec<u32> = (0..places.len() as u32).collect();
+        let key = |at: u32| (places[at as usize].0, places[at as usize].2);
+        sort_numbers(&mut order, &|a, b| key(a).cmp(&key(b)));
+        let places = order.into_iter().map(|at| places[at as usize]).collect();
         (self.repair.marked, self.repair.places) = (found, places);
     }
 
