@@ -182,6 +182,7 @@ impl Lanes {
     }
 
     /// When any stream is busy; without streams, when any thread is.
+    #[inline(never)]
     pub(crate) fn busy_times(&self) -> Lane {
         let of_kind = |kind| self.tracks.iter().filter(move |track: &&Track| track.kind == kind);
         let kind = if of_kind(Kind::Stream).next().is_some() { Kind::Stream } else { Kind::Thread };
@@ -250,6 +251,7 @@ impl Lanes {
     }
 
     /// The key of the track that has the slice of an event.
+    #[inline(never)]
     pub(crate) fn key(&self, trace: &Trace, row: Row) -> Key {
         let own = Key::own(trace, row);
         match damage::find(&self.changed, row).map(|changed| changed.becomes) {
@@ -297,6 +299,7 @@ impl Key {
     }
 
     /// The key of a slice where the file has it.
+    #[inline(never)]
     pub(crate) fn own(trace: &Trace, row: Row) -> Self {
         Self::of(trace, row, is_gpu_annotation(trace.raw_category_text(row)))
     }

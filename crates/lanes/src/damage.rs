@@ -120,6 +120,7 @@ impl Damage {
 }
 
 /// The entry of an event, of entries that are sorted by event.
+#[inline(never)]
 pub(crate) fn find(slices: &[Damaged], row: Row) -> Option<&Damaged> {
     let at = slices.binary_search_by_key(&row, |damaged| damaged.row).ok()?;
     slices.get(at)

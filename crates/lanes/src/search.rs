@@ -105,33 +105,30 @@ impl Lanes {
     pub fn next_found(&self, found: &Found, after: Option<Spot>, back: bool) -> Option<Spot> {
         let key = |spot: Spot| Some((self.times(spot)?.0, spot.track, spot.lane, spot.at));
         let from = after.and_then(key);
-        let spots = found.of.iter().filter_map(|((track, lane), slices)| {
-            let spot =
-                |place: usize| Spot { track: *track, lane: *lane, at: slices[place] as usize };
+        let is_nearer =
+            |of: Option<Spot>, than: Spot| of.is_none_or(|of| (key(than) < key(of)) != back);
+        let (mut next, mut end) = (None, None);
+        for ((track, lane), slices) in &found.of {
+            let spot = |at: &u32| Spot { track: *track, lane: *lane, at: *at as usize };
             let is_before = |at: &u32| {
-                let own = key(Spot { track: *track, lane: *lane, at: *at as usize });
+                let own = key(spot(at));
                 if back { own < from } else { own <= from }
             };
             let place = if from.is_some() { slices.partition_point(is_before) } else { 0 };
-            let place = if back { place.checked_sub(1)? } else { place };
-            (place < slices.len()).then(|| spot(place))
-        });
-        let next = if back {
-            spots.max_by_key(|spot| key(*spot))
-        } else {
-            spots.min_by_key(|spot| key(*spot))
-        };
-        next.or_else(|| {
-            let ends = found.of.iter().filter_map(|((track, lane), slices)| {
-                let at = if back { slices.last() } else { slices.first() };
-                Some(Spot { track: *track, lane: *lane, at: *at? as usize })
-            });
-            if back {
-                ends.max_by_key(|spot| key(*spot))
-            } else {
-                ends.min_by_key(|spot| key(*spot))
+            let place = if back { place.checked_sub(1) } else { Some(place) };
+            if let Some(spot) = place.and_then(|place| slices.get(place)).map(spot)
+                && is_nearer(next, spot)
+            {
+                next = Some(spot);
             }
-        })
+            let last = if back { slices.last() } else { slices.first() };
+            if let Some(spot) = last.map(spot)
+                && is_nearer(end, spot)
+            {
+                end = Some(spot);
+            }
+        }
+        next.or(end)
     }
 
     /// The next slice of the lane with the same name.

@@ -14,7 +14,7 @@ const MOST_HOLLOW: usize = 400;
 /// px from which on a slice is drawn hollow.
 const HOLLOW: f32 = 6.0;
 /// px of the line above damaged slices.
-const LINE: f32 = 3.0;
+const LINE: f32 = 2.0;
 
 /// What Perfetto drops and the repair changes.
 #[derive(Default)]
@@ -130,9 +130,12 @@ impl Look {
                 }
             }
         }
-        let mut pinned: Vec<usize> = self.pinned.iter().filter_map(now).collect();
-        pinned.dedup();
-        self.pinned = pinned;
+        for track in std::mem::take(&mut self.pinned) {
+            match moved.get(track) {
+                Some(track) if !self.pinned.contains(track) => self.pinned.push(*track),
+                _ => {}
+            }
+        }
         self.selected = selected.and_then(|event| self.lanes.spot(&self.trace, event));
         self.found = found.map(|events| self.lanes.of_events(&self.trace, &events));
         self.repair.is_after = is_after;
