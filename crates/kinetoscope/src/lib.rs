@@ -50,6 +50,10 @@ pub use ingest::{FileKind, NotText, Reader, text_of_file};
 pub use joint::{SameRun, device_name, same_run, timeline_of_events};
 pub use ranks::{OneRun, RankCalls, Runs};
 pub use repair::{PlanOptions, Prediction, RepairPlan, plan as plan_repair};
+/// What a plan changes.
+pub mod plan {
+    pub use repair::{Action, Lane, LaneKind, Rule};
+}
 pub use repaired::{
     Crossings, DrawnLane, DrawnSlice, Fate, LogRow, Output, Place, ProblemRow, Proof, ProofRow,
     REPAIR_LOG_SCHEMA, RepairReport, Repairer, crossings, problem_table, proof_table,

@@ -10,6 +10,7 @@ use timeline::intervals::{length, union};
 use timeline::streams::natural;
 use trace::{Flags, Phase, Row, StringId, Trace, TrackId, each_of, each_row};
 
+use crate::damage::{self, Becomes, Damaged};
 use crate::lane::Lane;
 use crate::levels::{self, Levels};
 
@@ -47,11 +48,21 @@ pub struct Track {
     pub n_deep: usize,
     /// The memory of a device: a track of one lane without slices.
     pub levels: Option<Levels>,
+    pub(crate) key: Key,
+    /// Slices that no lane has: they lie too deep, or are none after the repair.
+    pub(crate) rest: Vec<(Row, Hue)>,
 }
 
 impl Track {
-    fn new(kind: Kind, label: String) -> Self {
-        Self { kind, label, lanes: Vec::new(), n_deep: 0, levels: None }
+    pub(crate) fn new(key: Key, label: String) -> Self {
+        let (lanes, rest) = (Vec::new(), Vec::new());
+        Self { kind: key.kind, label, lanes, n_deep: 0, levels: None, key, rest }
+    }
+
+    /// Whether it is a lane that the repair adds.
+    #[must_use]
+    pub fn is_of_repair(&self) -> bool {
+        self.key.lane > 0
     }
 
     /// Number of slices.
@@ -86,15 +97,19 @@ pub struct Lanes {
     /// Events of other phases, or without a readable start, that no lane shows: instants, counters, arrows, begins and ends.
     pub n_other: usize,
     /// By track of the trace: the place of its kinds here.
-    places: BTreeMap<Key, usize>,
+    pub(crate) places: BTreeMap<Key, usize>,
+    /// The slices that are not where the file has them, by event: the lanes are those after the repair.
+    pub(crate) changed: Vec<Damaged>,
 }
 
 /// What slices of one track have in common; the order in which tracks are shown, but for names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
-    kind: Kind,
+pub(crate) struct Key {
+    pub(crate) kind: Kind,
     /// Of the stream, or of the track of the trace.
-    id: u32,
+    pub(crate) id: u32,
+    /// The lane that the repair adds, from 1; 0 of the track itself.
+    pub(crate) lane: u32,
 }
 
 impl Lanes {
@@ -139,8 +154,8 @@ impl Lanes {
         let mut found = Self { n_other, origin_ns, ..Self::default() };
         let mut tracks: Vec<(Key, Track)> = Vec::new();
         for (key, mut slices) in slices {
-            let mut track = Track::new(key.kind, label(trace, key));
-            let last_ns = pack(trace, &mut slices, &mut track, origin_ns);
+            let mut track = Track::new(key, label(trace, key));
+            let last_ns = pack(trace, &mut slices, &mut track, origin_ns, &[]);
             found.span_ns = found.span_ns.max(last_ns);
             tracks.push((key, track));
         }
@@ -157,16 +172,18 @@ impl Lanes {
     /// Adds the memory of devices as tracks, behind all others; those that were added before go.
     pub fn add_memory(&mut self, recorded: &[levels::Recorded]) {
         self.tracks.retain(|track| track.kind != Kind::Memory);
-        for one in recorded {
+        for (id, one) in (0..).zip(recorded) {
             let levels = Levels::of(one, self.origin_ns);
-            let track = Track::new(Kind::Memory, levels.label.clone());
+            let key = Key { kind: Kind::Memory, id, lane: 0 };
+            let track = Track::new(key, levels.label.clone());
             let lanes = vec![Lane::default()];
             self.tracks.push(Track { lanes, levels: Some(levels), ..track });
         }
     }
 
     /// When any stream is busy; without streams, when any thread is.
-    fn busy_times(&self) -> Lane {
+    #[inline(never)]
+    pub(crate) fn busy_times(&self) -> Lane {
         let of_kind = |kind| self.tracks.iter().filter(move |track: &&Track| track.kind == kind);
         let kind = if of_kind(Kind::Stream).next().is_some() { Kind::Stream } else { Kind::Thread };
         // (Slices of a thread lie in its first lane, or below a slice of that.)
@@ -225,13 +242,22 @@ impl Lanes {
     /// Where the slice of an event is; `None` of an event that is no slice.
     #[must_use]
     pub fn spot(&self, trace: &Trace, row: Row) -> Option<Spot> {
-        let of_gpu = is_gpu_annotation(trace.raw_category_text(row));
-        let track = *self.places.get(&Key::of(trace, row, of_gpu))?;
+        let track = *self.places.get(&self.key(trace, row))?;
         let start_ns = trace.ts_ns(row).saturating_sub(self.origin_ns);
         let lanes = self.tracks.get(track)?.lanes.iter().enumerate();
         lanes
             .filter_map(|(lane, of)| Some(Spot { track, lane, at: of.find(row, start_ns)? }))
             .next()
+    }
+
+    /// The key of the track that has the slice of an event.
+    #[inline(never)]
+    pub(crate) fn key(&self, trace: &Trace, row: Row) -> Key {
+        let own = Key::own(trace, row);
+        match damage::find(&self.changed, row).map(|changed| changed.becomes) {
+            Some(Becomes::OnLane(lane)) => Key { lane: lane.saturating_add(1), ..own },
+            _ => own,
+        }
     }
 
     /// The slices of the track that enclose one, from the nearest to the outermost.
@@ -258,17 +284,24 @@ impl Lanes {
 }
 
 /// The steps of all threads.
-const STEPS: Key = Key { kind: Kind::Steps, id: 0 };
+const STEPS: Key = Key { kind: Kind::Steps, id: 0, lane: 0 };
 
 impl Key {
     /// The key of a slice. `of_gpu`: it is the profiler's annotation around work on the GPU.
     fn of(trace: &Trace, row: Row, of_gpu: bool) -> Self {
         let TrackId(track) = trace.track(row);
-        match trace.stream(row).filter(|_| is_gpu_slice(trace, row)) {
-            Some(stream) => Self { kind: Kind::Stream, id: u32::from(stream.0) },
-            None if of_gpu => Self { kind: Kind::StreamAnnotations, id: track },
-            None => Self { kind: Kind::Thread, id: track },
-        }
+        let (kind, id) = match trace.stream(row).filter(|_| is_gpu_slice(trace, row)) {
+            Some(stream) => (Kind::Stream, u32::from(stream.0)),
+            None if of_gpu => (Kind::StreamAnnotations, track),
+            None => (Kind::Thread, track),
+        };
+        Self { kind, id, lane: 0 }
+    }
+
+    /// The key of a slice where the file has it.
+    #[inline(never)]
+    pub(crate) fn own(trace: &Trace, row: Row) -> Self {
+        Self::of(trace, row, is_gpu_annotation(trace.raw_category_text(row)))
     }
 }
 
@@ -296,11 +329,22 @@ fn hue_of_host(raw_category: &str) -> Hue {
     palette::paint(id).hue
 }
 
-/// Puts slices into lanes: each below all slices that are not over when it begins. Returns the last end.
+/// Puts slices into lanes: each below all slices that are not over when it begins. Returns the last end. Some durations are
+/// `changed`.
 #[inline(never)]
-fn pack(trace: &Trace, slices: &mut [(Row, Hue)], track: &mut Track, origin_ns: i64) -> i64 {
+pub(crate) fn pack(
+    trace: &Trace,
+    slices: &mut [(Row, Hue)],
+    track: &mut Track,
+    origin_ns: i64,
+    changed: &[Damaged],
+) -> i64 {
     let start = |row: Row| trace.ts_ns(row).saturating_sub(origin_ns);
-    let end = |row: Row| start(row).saturating_add(duration_ns(trace, row));
+    let dur_ns = |row: Row| {
+        let changed = damage::find(changed, row).and_then(|changed| changed.dur_ns);
+        changed.unwrap_or_else(|| duration_ns(trace, row))
+    };
+    let end = |row: Row| start(row).saturating_add(dur_ns(row));
     let mut last_ns = 0;
     trace::sort_by(slices, |(a, _), (b, _)| {
         let starts = trace.ts_ns(*a).cmp(&trace.ts_ns(*b));
@@ -318,7 +362,10 @@ fn pack(trace: &Trace, slices: &mut [(Row, Hue)], track: &mut Track, origin_ns: 
         }
         match track.lanes.get_mut(open.len()) {
             Some(lane) => lane.push(row, start, end, hue),
-            None => track.n_deep += 1,
+            None => {
+                track.n_deep += 1;
+                track.rest.push((row, hue));
+            }
         }
         open.push(end);
         last_ns = last_ns.max(end);

@@ -15,21 +15,24 @@
 mod arrows;
 mod bands;
 mod build;
+mod damage;
 mod facts;
 mod flame;
 mod lane;
 mod levels;
 mod range;
+mod repaired;
 mod search;
 mod told;
 
 pub use arrows::Arrows;
 pub use bands::{Band, Recorded as RecordedBand, RecordedPart};
 pub use build::{Kind, Lanes, Spot, Track};
+pub use damage::{Becomes, Damage, Damaged};
 pub use lane::{Column, Lane};
 pub use levels::{Levels, Recorded as RecordedLevels};
 pub use search::Found;
-pub use told::{Place, Places, RecordedPlaces, Told};
+pub use told::{News, Place, Places, RecordedPlaces, Told};
 
 use timeline::Options;
 use timeline::before_window::BeforeWindowSlices;

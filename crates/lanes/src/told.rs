@@ -4,7 +4,17 @@ use serde::{Deserialize, Serialize};
 use trace::Row;
 
 use crate::bands;
+use crate::damage::Damage;
 use crate::levels;
+
+/// What goes from other programs to the one that draws.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum News {
+    /// Of the program of triage.
+    Told(Told),
+    /// Of the program that plans the repair.
+    Damage(Damage),
+}
 
 /// All of it, as it goes from one program to another.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -76,6 +76,18 @@ pub enum Key {
     Fold,
     /// `B`: keep the track at the top, or no longer.
     Pin,
+    /// `V`: the slices as the file has them, or as the repaired file has them.
+    Repaired,
+    /// `N`: to the next place that is damaged; with Shift the previous one.
+    Damage,
+    /// `U`: the track goes up by one.
+    TrackUp,
+    /// `J`: the track goes down by one.
+    TrackDown,
+    /// `H`: the track is hidden; with Shift all that are hidden are shown.
+    Hide,
+    /// `X`: all tracks are shown in their first order.
+    ResetTracks,
     /// To the next slice that is searched for; with Shift the previous one.
     Found,
 }
@@ -105,6 +117,17 @@ pub enum Input {
         /// Whether to move the picture instead of selecting.
         pans: bool,
     },
+    /// A finger did something. It moves the picture; two zoom it.
+    Finger {
+        /// Which.
+        id: i32,
+        /// What.
+        what: Pointer,
+        /// From the left.
+        x: f32,
+        /// From the top.
+        y: f32,
+    },
     /// A wheel turned, to zoom (`dy`) or to move (`dx`).
     Wheel {
         /// Where the pointer is.
@@ -133,6 +156,10 @@ pub enum Input {
     Tracks(String),
     /// The slice of an event is to be shown, by the number of the event in the file.
     Event(u32),
+    /// The order of tracks that was kept, as the picture wrote it.
+    Layout(String),
+    /// What is seen is to be saved as an SVG, under this name.
+    Picture(String),
     /// Shows a moment, in ns on the clock of the file, and what begins there.
     Moment(i64),
 }

@@ -67,6 +67,12 @@ const KEYS: &[(&str, Key)] = &[
     ("m", Key::Mark),
     ("enter", Key::Fold),
     ("b", Key::Pin),
+    ("v", Key::Repaired),
+    ("n", Key::Damage),
+    ("u", Key::TrackUp),
+    ("j", Key::TrackDown),
+    ("h", Key::Hide),
+    ("x", Key::ResetTracks),
 ];
 
 /// Colours that are no hues of categories: class and name.
@@ -149,6 +155,12 @@ pub fn SurfaceView(props: &Props) -> Html {
             }
         })
     };
+    let save_svg = under.map(|under| {
+        let of = name.trim_end_matches(".gz").trim_end_matches(".json");
+        let (send, name) = (Rc::clone(&send), format!("{of}-{}.svg", under.id()));
+        let onclick = Callback::from(move |_: MouseEvent| send(Input::Picture(name.clone())));
+        html! { <button {onclick} title="Save what is shown as an SVG: text stays text" data-testid="svg">{ "SVG" }</button> }
+    });
     let has_room = |(_, _, key): &&(&'static str, &'static str, Key)| {
         only.is_none_or(|only| only.contains(key))
     };
@@ -162,6 +174,7 @@ pub fn SurfaceView(props: &Props) -> Html {
             <div class="surface-tools" role="toolbar" aria-label={label.clone()}>
                 { for buttons.iter().filter(has_room).map(button) }
                 <button onclick={save} title="Save what is shown as a PNG" data-testid={format!("picture-{}", surface.id())}>{ "Picture" }</button>
+                { save_svg }
             </div>
             <div class="surface-stack" ref={stack}>
                 if let Some(under) = under {
@@ -193,6 +206,7 @@ fn hear(canvas: &HtmlCanvasElement, send: &Send) -> Heard {
         on("pointerdown", |event, canvas| pointer(event, canvas, Pointer::Down)),
         on("pointermove", |event, canvas| pointer(event, canvas, Pointer::Hover)),
         on("pointerup", |event, canvas| pointer(event, canvas, Pointer::Up)),
+        on("pointercancel", |event, canvas| pointer(event, canvas, Pointer::Leave)),
         on("pointerleave", |event, canvas| pointer(event, canvas, Pointer::Leave)),
         on("dblclick", |event, canvas| pointer(event, canvas, Pointer::Double)),
         on("wheel", wheel),
@@ -228,6 +242,9 @@ fn pointer(event: &Event, canvas: &HtmlCanvasElement, what: Pointer) -> Option<I
         let _captured = canvas.set_pointer_capture(event.pointer_id());
     }
     let (x, y) = (event.offset_x() as f32, event.offset_y() as f32);
+    if canvas.class_name() == Surface::Over.id() && event.pointer_type() == "touch" {
+        return Some(Input::Finger { id: event.pointer_id(), what, x, y });
+    }
     Some(Input::Pointer { what, x, y, pans: pans(event) })
 }
 

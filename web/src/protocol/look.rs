@@ -59,6 +59,10 @@ pub struct Looked {
     pub times: Option<(i64, i64)>,
     /// Its figures.
     pub chapters: Vec<Chapter>,
+    /// The order of tracks, if a person changed it: to be kept.
+    pub layout: Option<String>,
+    /// A file that a person asked for: its name and its text.
+    pub file: Option<(String, String)>,
 }
 
 /// What the lanes of a trace show.

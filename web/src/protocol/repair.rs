@@ -48,6 +48,8 @@ pub struct Plan {
     pub places: Vec<Shared<Place>>,
     /// Whether impossible durations are clipped.
     pub clip_impossible: bool,
+    /// The slices that all this is about, for the program that draws lanes.
+    pub damage: Shared<Vec<u8>>,
 }
 
 /// A repaired file, written and read back.

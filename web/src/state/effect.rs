@@ -18,6 +18,8 @@ pub enum Effect {
     Post(RequestId, Request),
     /// Have the browser save a blob under a name.
     Save(BlobKey, String),
+    /// Have the browser save a picture, an SVG, under a name.
+    SaveText(String, String),
     /// Copy the text of a blob.
     Copy(BlobKey),
     /// Copy a text, and say so in the second.

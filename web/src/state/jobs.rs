@@ -276,6 +276,7 @@ pub(super) fn planned(next: &mut Next, job: JobId, id: RequestId, plan: Plan) {
         file.plan = Some(Shared::new(plan));
         file.ledger.asked.planned = true;
     });
+    tell_lanes(next, job);
     if needs_triage && !is_asked {
         triage(next, job);
     }
@@ -534,18 +535,24 @@ pub(super) fn draw_lanes(next: &mut Next) {
     let id = next.number();
     next.update(job, |file| file.lanes = Remote::Pending(id));
     start(next, job, Program::Lanes);
+    if !next.state.tracks.is_empty() {
+        let input = Input::Layout(next.state.tracks.clone());
+        let id = next.number();
+        next.effects.push(Effect::Post(id, Request::Look { job, surface: Surface::Over, input }));
+    }
     tell_lanes(next, job);
 }
 
 /// Tells the program that draws lanes what it does not find out by itself, once both are there.
 pub(super) fn tell_lanes(next: &mut Next, job: JobId) {
     let Some(file) = next.state.file(job).filter(|file| file.lanes != Remote::Idle) else { return };
-    if file.recorded_told.is_empty() {
-        return;
+    let damage = file.plan.as_ref().map(|plan| plan.damage.to_vec());
+    for recorded in [file.recorded_told.to_vec(), damage.unwrap_or_default()] {
+        if !recorded.is_empty() {
+            let id = next.number();
+            next.effects.push(Effect::Post(id, Request::Told { job, recorded }));
+        }
     }
-    let recorded = file.recorded_told.to_vec();
-    let id = next.number();
-    next.effects.push(Effect::Post(id, Request::Told { job, recorded }));
 }
 
 /// What is to be shown in the timeline.

@@ -58,6 +58,8 @@ pub struct State {
     pub docked: bool,
     /// Its height there, in thousandths.
     pub dock_height: u16,
+    /// The order of tracks in the timeline, as its picture wrote it.
+    pub tracks: String,
     /// What the row is about that was selected last, while no timeline shows that.
     pub followed: Option<Followed>,
     /// The stage that the tables of triage show; `None` for all. Files without it show all.
@@ -122,6 +124,7 @@ impl Default for State {
             view: View::Overview,
             docked: false,
             dock_height: dock::DEFAULT,
+            tracks: String::new(),
             followed: None,
             stage: None,
             device: None,

@@ -268,8 +268,14 @@ fn receive(next: &mut Next, id: RequestId, response: Response) {
             }
             several::stands_aside(&mut next.state, job, aside);
         }
-        Response::Looked { job, program, looked } => {
+        Response::Looked { job, program, mut looked } => {
             next.state.announcement.clone_from(&looked.says);
+            if let Some(layout) = looked.layout.take() {
+                next.state.tracks = layout;
+            }
+            if let Some((name, text)) = looked.file.take() {
+                next.effects.push(Effect::SaveText(name, text));
+            }
             let looked = Some(Shared::new(looked));
             next.update(job, |file| match program {
                 Program::Lanes => file.seen = looked,

@@ -115,6 +115,7 @@ impl Tasks {
                     download::save(&blob, &name);
                 }
             }
+            Effect::SaveText(name, text) => download::save_svg(&text, &name),
             Effect::Copy(key) => {
                 if let Some(blob) = self.blob(&key) {
                     self.copy_blob(&blob, key.name);

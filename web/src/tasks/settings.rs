@@ -15,6 +15,7 @@ const KEYS: &str = "kinetoscope.keys";
 const COLUMNS: &str = "kinetoscope.columns";
 const PERFETTO: &str = "kinetoscope.perfetto";
 const DOCK: &str = "kinetoscope.dock";
+const TRACKS: &str = "kinetoscope.tracks";
 
 /// The first state of the page.
 #[must_use]
@@ -26,6 +27,7 @@ pub fn restored() -> State {
     state.keys_on = storage::get(KEYS).and_then(|on| on.as_bool()).unwrap_or(true);
     let height = storage::get(DOCK).and_then(|height| height.as_f64());
     state.dock_height = height.map_or(dock::DEFAULT, |height| dock::bounded(height as u16));
+    state.tracks = text(TRACKS).unwrap_or_default();
     state.perfetto_url = text(PERFETTO).unwrap_or(PERFETTO_URL.to_owned());
     state.perfetto_known = state.perfetto_url == PERFETTO_URL;
     state.form = super::artifacts::restored_form();
@@ -76,6 +78,11 @@ pub fn keep_columns(table: &str, columns: Option<&[String]>) {
     let array = |columns: &Vec<String>| columns.iter().map(JsValue::from).collect::<Array>().into();
     let members = kept.iter().map(|(table, columns)| (table, array(columns)));
     storage::set(COLUMNS, &storage::object(members));
+}
+
+/// Stores the order of tracks in the timeline.
+pub fn keep_tracks(tracks: &str) {
+    storage::set(TRACKS, &tracks.into());
 }
 
 /// Stores the Perfetto address.

@@ -41,9 +41,19 @@ const BUTTONS: &[(&str, &str, Key)] = &[
         "The range ends at the selected slice, or at the moment that you clicked: O",
         Key::RangeEnd,
     ),
+    ("Before / after", "The slices as in the file, or as in the repaired file: V", Key::Repaired),
+    (
+        "Next damage",
+        "The next place that Perfetto damages or the repair changes: N; Shift for the one before",
+        Key::Damage,
+    ),
     ("Mark", "Mark the start of the slice, or remove its mark: M", Key::Mark),
     ("Fold", "Fold or unfold the track: Enter", Key::Fold),
     ("Pin", "Keep the track at the top, or no longer: B", Key::Pin),
+    ("Track up", "Move the track up: U", Key::TrackUp),
+    ("Track down", "Move the track down: J", Key::TrackDown),
+    ("Hide", "Hide the track: H; Shift shows all that are hidden", Key::Hide),
+    ("Reset tracks", "All tracks in their first order, none hidden or pinned: X", Key::ResetTracks),
     ("Clear", "Clear selection, range and marks: Escape", Key::Clear),
 ];
 

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use kinetoscope::report::palette::{self, Hue};
+use kinetoscope::report::palette::Hue;
 use kinetoscope::scene::{Anchor, Bar, Ink, Input, Tone};
 use wasm_bindgen::{Clamped, JsCast, JsValue};
 use web_sys::{ImageData, OffscreenCanvas, OffscreenCanvasRenderingContext2d};
 
+use super::tones::Tones;
 use crate::protocol::{CANVAS, Request, Surface};
 use crate::wire;
 
@@ -24,7 +25,7 @@ struct Canvas {
 #[derive(Default)]
 pub(super) struct Canvases {
     of: BTreeMap<Surface, Canvas>,
-    colours: BTreeMap<String, String>,
+    tones: Tones,
 }
 
 impl Canvases {
@@ -46,7 +47,7 @@ impl Canvases {
                     of.canvas.set_height((height * scale).round() as u32);
                 }
             }
-            Input::Colours(colours) => self.colours = colours.iter().cloned().collect(),
+            Input::Colours(colours) => self.tones = Tones::of(colours),
             _ => {}
         }
     }
@@ -82,7 +83,7 @@ impl Canvases {
                 context.fill_rect(x, y, f64::from(*width), f64::from(*height));
             }
             Ink::Line { points, tone } => {
-                context.set_stroke_style_str(self.colour(*tone));
+                context.set_stroke_style_str(self.tones.colour(*tone));
                 context.begin_path();
                 for (at, (x, y)) in points.iter().enumerate() {
                     // Half a pixel makes a line of one pixel sharp.
@@ -114,8 +115,8 @@ impl Canvases {
         let device = |length: f32| (f64::from(length) * scale).round();
         let (width, height_px) = (device(bars.len() as f32) as usize, device(height) as usize);
         let mut pixels = vec![0_u8; width * height_px * 4];
-        let ground = self.rgb(Tone::Ground);
-        let hues = Hue::ALL.map(|hue| self.rgb(Tone::Hue(hue)));
+        let ground = self.tones.rgb(Tone::Ground);
+        let hues = Hue::ALL.map(|hue| self.tones.rgb(Tone::Hue(hue)));
         for column in 0..width {
             let bar = bars.get((column as f64 / scale) as usize).copied().flatten();
             let filled = bar.map_or(0.0, |bar| f64::from(bar.share) * height_px as f64);
@@ -133,14 +134,6 @@ impl Canvases {
         }
     }
 
-    /// A colour as the stylesheet computes it: `rgb(0, 114, 178)`.
-    fn rgb(&self, tone: Tone) -> [u8; 3] {
-        let text = self.colour(tone);
-        let numbers = text.split(|letter: char| !letter.is_ascii_digit());
-        let mut numbers = numbers.filter_map(|number| number.parse().ok());
-        [0; 3].map(|none| numbers.next().unwrap_or(none))
-    }
-
     /// Equal styles are set once.
     fn fill(
         &self,
@@ -149,34 +142,8 @@ impl Canvases {
         last: &mut Option<Tone>,
     ) {
         if *last != Some(tone) {
-            context.set_fill_style_str(self.colour(tone));
+            context.set_fill_style_str(self.tones.colour(tone));
             *last = Some(tone);
         }
     }
-
-    fn colour(&self, tone: Tone) -> &str {
-        let name = match tone {
-            Tone::Ground => "ground",
-            Tone::Text => "text",
-            Tone::Muted => "muted",
-            Tone::Grid => "grid",
-            Tone::Strong => "strong",
-            Tone::Selected => "selected",
-            Tone::Accent => "accent",
-            Tone::Bad => "bad",
-            Tone::Category(category) => palette::paint(category).hue.id(),
-            Tone::Hue(hue) => hue.id(),
-            Tone::OnHue(hue) => return on(self.rgb(Tone::Hue(hue))),
-        };
-        self.colours.get(name).map_or("", String::as_str)
-    }
-}
-
-/// Black or white, whichever has more contrast with a colour (relative luminance of WCAG 2, with the square in place of its
-/// curve).
-fn on(colour: [u8; 3]) -> &'static str {
-    let [r, g, b] = colour.map(|part| (f32::from(part) / 255.0).powi(2));
-    let luminance = 0.2126 * r + 0.7152 * g + 0.0722 * b;
-    // (Contrast with white, 1.05 / (l + 0.05), is that with black, (l + 0.05) / 0.05, at 0.18.)
-    if luminance < 0.18 { "#fff" } else { "#000" }
 }

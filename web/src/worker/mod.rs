@@ -6,12 +6,15 @@
 
 mod artifacts;
 mod canvas;
+mod damage;
 mod hint;
 mod lanes;
 mod memory;
 mod page;
 mod port;
 mod session;
+mod svg;
+mod tones;
 
 pub use port::{start, start_drawing};
 pub use session::{

@@ -1,6 +1,8 @@
 //! Converts results of the facade to the page's messages.
 
-use kinetoscope::lanes::{Place, RecordedBand, RecordedLevels, RecordedPart, RecordedPlaces, Told};
+use kinetoscope::lanes::{
+    News, Place, RecordedBand, RecordedLevels, RecordedPart, RecordedPlaces, Told,
+};
 use kinetoscope::report::Section;
 use kinetoscope::{
     Action, CallSite, Comparability, Decoded, Elsewhere, HostReport, Iteration, MemoryOverTime,
@@ -240,7 +242,7 @@ pub fn comparison(found: &kinetoscope::Comparison, sections: Vec<Section>) -> Co
 }
 
 /// The planned repair of a file.
-pub fn plan(report: RepairReport, clip_impossible: bool) -> Plan {
+pub fn plan(report: RepairReport, damage: &News, clip_impossible: bool) -> Plan {
     let RepairReport {
         damaged,
         verdict,
@@ -273,6 +275,7 @@ pub fn plan(report: RepairReport, clip_impossible: bool) -> Plan {
         impossible_note,
         places: places.into_iter().map(Shared::new).collect(),
         clip_impossible,
+        damage: Shared::new(postcard::to_allocvec(damage).unwrap_or_default()),
     }
 }
 

@@ -41,11 +41,15 @@ impl Look {
                 Some(_) if levels.is_some() => {
                     ink.extend(levels.map(|levels| self.levels(levels, (y, row.height))));
                 }
-                Some(lane) => self.lane(&mut ink, lane, (y, row.height), most, &mut labels),
+                Some(lane) => {
+                    self.lane(&mut ink, lane, (y, row.height), most, &mut labels);
+                    self.draw_damage(&mut ink, row, y);
+                }
                 None => self.head(&mut ink, row, y),
             }
         }
         self.axis(&mut ink);
+        self.draw_state(&mut ink);
         self.bands(&mut ink);
         self.minimap(&mut ink);
         ink
@@ -113,6 +117,7 @@ impl Look {
             let share = units::percent(100.0 * busy / (to - from));
             facts = format!("{facts}, busy {share} of the time shown");
         }
+        facts += &self.damage_of(row.track);
         if used + text_width(&facts) < self.width {
             ink.push(text(used, y + 14.0, facts, Tone::Muted));
         }

@@ -57,8 +57,16 @@ impl Look {
             Key::Pin => {
                 if let Some(spot) = self.selected {
                     self.pin(spot.track);
+                    self.keep_tracks();
                 }
             }
+            Key::Repaired => self.flip(),
+            Key::Damage => self.next_damage(shift),
+            Key::TrackUp => self.move_track(true),
+            Key::TrackDown => self.move_track(false),
+            Key::Hide if shift => self.show_hidden(),
+            Key::Hide => self.hide(),
+            Key::ResetTracks => self.reset_tracks(),
             Key::Found => {
                 let next = self
                     .found

@@ -75,6 +75,11 @@ impl Layout {
         self.rows.iter().find(|row| row.track == track && row.lane == Some(lane))
     }
 
+    /// The row of a track's head, if it is shown.
+    pub(super) fn head(&self, track: usize) -> Option<&Row> {
+        self.rows.iter().find(|row| row.track == track && row.lane.is_none())
+    }
+
     /// The rows between two heights.
     pub(super) fn between(&self, from: f32, to: f32) -> &[Row] {
         let first = self.rows.partition_point(|row| row.y + row.height <= from);

@@ -1,25 +1,33 @@
 //! A person looks at the lanes of a trace. Pure: what is done comes in as [`Input`], pictures go out as [`Ink`].
 
+mod arrange;
 mod bounds;
+mod damage;
 mod draw;
 mod keys;
 mod layout;
 mod over;
 mod pointer;
+mod touch;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use kinetoscope::absolute_ns;
-use kinetoscope::lanes::{Arrows, Band, Found, Kind, Lanes, Places, Spot, Told};
+use kinetoscope::lanes::{Arrows, Band, Found, Lanes, Places, Spot, Told};
 use kinetoscope::report::{short_name, units};
 use kinetoscope::scene::{Ink, Input, Window};
 use kinetoscope::trace::{Flags, Row, StringId, Trace};
 
+use self::arrange::Arranged;
 use self::bounds::Bound;
+use self::damage::Repair;
 use self::layout::{BAND, Layout, MOST_BANDS, TOP};
 use self::pointer::Drag;
+use self::touch::Fingers;
+use super::svg::svg;
+use super::tones::Tones;
 use crate::protocol::{Chapter, LanesFacts, Looked, Surface};
 
 /// The share of the width that a slice takes when it is shown from elsewhere.
@@ -41,6 +49,8 @@ pub(super) struct Look {
     places: Places,
     /// A moment that was to be shown before they were there.
     sought_ns: Option<i64>,
+    /// What Perfetto drops and the repair changes; nothing until another program has planned it.
+    repair: Repair,
     layout: Layout,
     /// The time that is shown, in ns from the first slice.
     window: Window,
@@ -50,6 +60,7 @@ pub(super) struct Look {
     height: f32,
     pointer: Option<(f32, f32)>,
     drag: Option<Drag>,
+    fingers: Fingers,
     selected: Option<Spot>,
     /// In ns from the first slice.
     range: Option<(f64, f64)>,
@@ -65,6 +76,8 @@ pub(super) struct Look {
     folded: BTreeSet<usize>,
     /// Tracks that are kept at the top, in the order in which they were.
     pinned: Vec<usize>,
+    /// What a person did to their order.
+    arranged: Arranged,
     /// What names of other tracks have to have, in small letters.
     wanted: String,
     /// Tracks that are shown without that, because a slice of them was sought.
@@ -75,6 +88,11 @@ pub(super) struct Look {
     /// What the page has not heard of: a new selection; what was done, in words.
     is_news: bool,
     says: Option<String>,
+    /// The order of tracks, to be kept; a picture to be saved.
+    layout_text: Option<String>,
+    file: Option<(String, String)>,
+    /// Colours by name, as the page has them.
+    tones: Tones,
 }
 
 impl Look {
@@ -89,6 +107,7 @@ impl Look {
             bands: Vec::new(),
             places: Places::default(),
             sought_ns: None,
+            repair: Repair::default(),
             layout: Layout::default(),
             window,
             top: 0.0,
@@ -96,6 +115,7 @@ impl Look {
             height: 0.0,
             pointer: None,
             drag: None,
+            fingers: Fingers::default(),
             selected: None,
             range: None,
             bound: None,
@@ -105,12 +125,16 @@ impl Look {
             names: RefCell::default(),
             folded: BTreeSet::new(),
             pinned: Vec::new(),
+            arranged: Arranged::default(),
             wanted: String::new(),
             sought: BTreeSet::new(),
             is_dirty: true,
             is_over_dirty: true,
             is_news: false,
             says: None,
+            layout_text: None,
+            file: None,
+            tones: Tones::default(),
         };
         look.lay_out();
         look
@@ -122,6 +146,7 @@ impl Look {
         self.bands = told.bands.iter().map(|band| Band::of(band, origin_ns)).collect();
         self.places = Places::of(told.places);
         self.lanes.add_memory(&told.memory);
+        self.arrange_awaited();
         self.is_dirty = true;
         self.is_news |= self.range.is_some() || self.selected.is_some();
         self.lay_out();
@@ -164,10 +189,16 @@ impl Look {
                 self.is_dirty = true;
                 self.scroll(0.0);
             }
-            Input::Colours(_) => self.is_dirty = true,
+            Input::Colours(colours) => {
+                self.tones = Tones::of(colours);
+                self.is_dirty = true;
+            }
             Input::Pointer { what, x, y, pans } if surface == Surface::Over => {
                 self.point(*what, (*x, *y), *pans);
             }
+            Input::Finger { id, what, x, y } => self.touch(*id, *what, (*x, *y)),
+            Input::Layout(text) => self.take_layout(text),
+            Input::Picture(name) => self.file = Some((name.clone(), self.picture())),
             Input::Wheel { x, dx, dy } => self.wheel(*x, *dx, *dy),
             Input::Scroll(dy) => self.scroll(*dy),
             Input::Key { key, shift } => self.press(*key, *shift),
@@ -380,14 +411,10 @@ impl Look {
         let is_wanted = |track: &usize| {
             let label = self.lanes.tracks.get(*track).map(|track| track.label.to_lowercase());
             let is_wanted = label.is_some_and(|label| label.contains(&self.wanted));
+            let is_wanted = is_wanted && !self.arranged.hidden.contains(track);
             !self.pinned.contains(track) && (is_wanted || self.sought.contains(track))
         };
-        // (Memory stands between the devices and the threads, and is known last.)
-        let of = |is_thread: bool| {
-            let tracks = self.lanes.tracks.iter().enumerate();
-            tracks.filter(move |(_, track)| (track.kind == Kind::Thread) == is_thread)
-        };
-        let all = of(false).chain(of(true)).map(|(at, _)| at).filter(is_wanted);
+        let all = self.all_tracks().into_iter().filter(is_wanted);
         self.pinned.iter().copied().chain(all).collect()
     }
 
@@ -412,11 +439,27 @@ impl Look {
         painted
     }
 
+    /// What is seen, without what is at the pointer, as an SVG.
+    fn picture(&mut self) -> String {
+        let pointer = self.pointer.take();
+        let ink: Vec<Ink> = self.draw().into_iter().chain(self.draw_over()).collect();
+        self.pointer = pointer;
+        let (from, to) = self.shown();
+        let (from, span) = (from as i64, (to - from) as i64);
+        let title = format!(
+            "{} from {} after the first slice",
+            units::time(span),
+            units::moment(from, span)
+        );
+        svg((self.width, self.height), &title, &ink, &self.tones)
+    }
+
     /// What the page is to say of the selection, once.
     pub(super) fn news(&mut self) -> Option<Looked> {
         let says = self.says.take();
+        let (layout, file) = (self.layout_text.take(), self.file.take());
         let is_news = std::mem::take(&mut self.is_news);
-        if !is_news && says.is_none() {
+        if !is_news && says.is_none() && layout.is_none() && file.is_none() {
             return None;
         }
         let (from, to) = self.shown();
@@ -426,13 +469,16 @@ impl Look {
             sections.push(self.lanes.range(&self.trace, &self.bands, self.selected, range));
         }
         if let Some(spot) = self.selected {
-            sections.push(self.lanes.facts(&self.trace, &self.arrows, &self.places, spot));
+            let mut facts = self.lanes.facts(&self.trace, &self.arrows, &self.places, spot);
+            facts.intro.splice(1..1, self.said_of_damage(spot));
+            sections.push(facts);
             sections.push(self.lanes.lane_table(&self.trace, spot, from, to));
         }
         let first = sections.first().and_then(|section| section.intro.first());
         let says = says.or_else(|| first.cloned()).unwrap_or_default();
         let chapters = sections.into_iter().map(Chapter::drawn).collect();
-        Some(Looked { says, chapters, times: self.times_of_file(), ..Looked::default() })
+        let times = self.times_of_file();
+        Some(Looked { says, chapters, times, layout, file, ..Looked::default() })
     }
 
     /// When the range is, else the selected slice, on the clock of the file.

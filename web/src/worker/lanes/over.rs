@@ -48,6 +48,7 @@ impl Look {
             }
         }
         self.draw_bounds(&mut ink);
+        self.draw_controls(&mut ink);
         self.pointed(&mut ink);
         ink
     }
@@ -208,6 +209,7 @@ impl Look {
             format!("{} from {}", units::time(end - start), units::moment(start, end - start)),
             self.trace.raw_category_text(row).to_owned(),
         ];
+        lines.extend(self.repair.damage.of(row).map(|damaged| damaged.short().to_owned()));
         let place = self.places.place(row).and_then(Place::short);
         lines.extend(place.map(ToOwned::to_owned));
         hint(ink, (self.width, self.height), (x, y), &lines);

@@ -28,6 +28,8 @@ enum Does {
     Pan,
     /// Show the part of the trace that the pointer is at.
     Overview,
+    /// Move a track, by its head.
+    Track(usize),
 }
 
 impl Look {
@@ -39,7 +41,10 @@ impl Look {
                 let does = match at.1 {
                     y if y < MINIMAP => Does::Overview,
                     _ if pans => Does::Pan,
-                    _ => Does::Select,
+                    y => match self.row_at(y) {
+                        Some(row) if row.lane.is_none() => Does::Track(row.track),
+                        _ => Does::Select,
+                    },
                 };
                 let (window, top) = (self.window, self.top);
                 self.drag = Some(Drag { x: at.0, y: at.1, does, window, top, is_far: false });
@@ -50,6 +55,7 @@ impl Look {
             Pointer::Drag => self.dragged(at),
             Pointer::Up => match self.drag.take() {
                 Some(drag) if !drag.is_far && drag.does != Does::Overview => self.click(at),
+                Some(Drag { does: Does::Track(track), .. }) => self.drop_track(track, at.1),
                 Some(drag) => self.is_news |= drag.does == Does::Select,
                 None => {}
             },
@@ -65,6 +71,22 @@ impl Look {
         }
     }
 
+    /// The track that is dragged by its head.
+    pub(super) fn dragged_track(&self) -> Option<usize> {
+        match self.drag {
+            Some(Drag { does: Does::Track(track), is_far: true, .. }) => Some(track),
+            _ => None,
+        }
+    }
+
+    /// A finger that is left of two goes on moving the picture; it was no click.
+    pub(super) fn go_on(&mut self, at: (f32, f32)) {
+        self.point(Pointer::Down, at, true);
+        if let Some(drag) = &mut self.drag {
+            drag.is_far = true;
+        }
+    }
+
     fn click(&mut self, at: (f32, f32)) {
         if let Some((band, piece)) = self.band_at(at) {
             let (start, end) = band.idle.times(piece);
@@ -75,7 +97,10 @@ impl Look {
         }
         self.range = None;
         match self.row_at(at.1).copied() {
-            Some(row) if row.lane.is_none() => self.fold(row.track),
+            Some(row) if row.lane.is_none() => match self.control_at(at.0) {
+                Some(control) => self.control(control, row.track),
+                None => self.fold(row.track),
+            },
             _ => {
                 let spot = self.spot_at(at);
                 self.clicked = spot.is_none().then_some(self.ns_at(at.0));
@@ -90,6 +115,7 @@ impl Look {
         self.drag = Some(drag);
         match drag.does {
             Does::Overview => self.show_part(x),
+            Does::Track(_) => {}
             _ if !drag.is_far => {}
             Does::Pan => {
                 self.window = drag.window;

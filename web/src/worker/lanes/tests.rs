@@ -14,9 +14,13 @@ const TRACE: &str = r#"{"traceEvents":[
 {"ph":"X","cat":"kernel","name":"softmax","pid":0,"tid":7,"ts":60,"dur":40,"args":{"device":0,"stream":7,"correlation":2}}
 ]}"#;
 
-fn look() -> Look {
+pub(super) fn look() -> Look {
+    look_at(TRACE)
+}
+
+pub(super) fn look_at(trace: &str) -> Look {
     let mut decoder = Decoder::new();
-    decoder.push(TRACE.as_bytes()).expect("it is a trace");
+    decoder.push(trace.as_bytes()).expect("it is a trace");
     let mut look = Look::new(decoder.finish().expect("it is a trace").trace);
     for surface in [Surface::Lanes, Surface::Over] {
         look.take(surface, &Input::Size { width: 1000.0, height: 400.0, scale: 1.0 });
@@ -29,22 +33,22 @@ fn told_of(parts: Vec<RecordedPart>) -> Told {
     Told { bands: vec![RecordedBand { label: "GPU 0".to_owned(), parts }], ..Told::default() }
 }
 
-fn press(look: &mut Look, key: Key) -> String {
+pub(super) fn press(look: &mut Look, key: Key) -> String {
     look.take(Surface::Over, &Input::Key { key, shift: false });
     look.news().map(|looked| looked.says).unwrap_or_default()
 }
 
-fn point(look: &mut Look, what: Pointer, x: f32, y: f32) {
+pub(super) fn point(look: &mut Look, what: Pointer, x: f32, y: f32) {
     look.take(Surface::Over, &Input::Pointer { what, x, y, pans: false });
 }
 
 /// The middle of a lane in the picture.
-fn height_of(look: &Look, track: usize, lane: usize) -> f32 {
+pub(super) fn height_of(look: &Look, track: usize, lane: usize) -> f32 {
     let row = look.layout.lane(track, lane).expect("it is shown");
     row.y - look.top + look.ceiling() + row.height / 2.0
 }
 
-fn texts(ink: &[Ink]) -> Vec<&str> {
+pub(super) fn texts(ink: &[Ink]) -> Vec<&str> {
     let texts = ink.iter().filter_map(|ink| match ink {
         Ink::Text { text, .. } => Some(text.as_str()),
         _ => None,

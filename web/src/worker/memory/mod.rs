@@ -191,6 +191,9 @@ impl Look {
             | Input::Name(_)
             | Input::Tracks(_)
             | Input::Event(_)
+            | Input::Finger { .. }
+            | Input::Layout(_)
+            | Input::Picture(_)
             | Input::Moment(_) => {}
             Input::Pointer { what, x, y, pans } => {
                 self.point(snapshot, surface, what, (x, y), pans)
@@ -418,8 +421,8 @@ impl Look {
             stacked_by: explorer.stacking().map_or("", Stacking::label).to_owned(),
             legend: legend(explorer.chart()),
             says,
-            times: None,
             chapters,
+            ..Looked::default()
         })
     }
 }

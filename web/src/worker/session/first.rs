@@ -1,9 +1,11 @@
 //! The first screen and the repair.
 
+use kinetoscope::lanes::News;
 use kinetoscope::{
     Decoded, Options, Output, PlanOptions, RepairPlan, RepairReport, Repairer, plan_repair,
 };
 
+use super::super::damage::damage;
 use super::{Files, Port, Session, Source, aside, decode, fault, page, read_all};
 use crate::protocol::{Failure, Format, JobId, Progress, Repaired, Request, Response, Stage};
 
@@ -50,7 +52,8 @@ impl Session for FirstSession {
                 let options = PlanOptions { clip_impossible, ..PlanOptions::default() };
                 let plan = plan_repair(&file.decoded.trace, &options);
                 let report = RepairReport::new(&file.decoded, &plan);
-                let plan_page = page::plan(report, clip_impossible);
+                let damage = News::Damage(damage(&file.decoded.trace, &plan));
+                let plan_page = page::plan(report, &damage, clip_impossible);
                 port.send(Response::RepairPlanned { job, plan: plan_page });
                 file.plan = Some((plan, clip_impossible));
             }

@@ -1,6 +1,6 @@
 //! The lanes of a trace.
 
-use kinetoscope::lanes::Told;
+use kinetoscope::lanes::News;
 use kinetoscope::scene::Ink;
 
 use super::super::lanes::Look;
@@ -38,9 +38,11 @@ impl Session for LanesSession {
                 }
             }
             Request::Told { recorded, .. } => {
-                let read = postcard::from_bytes::<Told>(&recorded);
-                if let (Some((_, look)), Ok(told)) = (&mut self.open, read) {
-                    look.add_told(told);
+                let read = postcard::from_bytes::<News>(&recorded);
+                match (&mut self.open, read) {
+                    (Some((_, look)), Ok(News::Told(told))) => look.add_told(told),
+                    (Some((_, look)), Ok(News::Damage(damage))) => look.add_damage(damage),
+                    _ => {}
                 }
             }
             _ => {}

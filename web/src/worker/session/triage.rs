@@ -1,6 +1,7 @@
 //! Triage, and what follows from it.
 
 use kinetoscope::artifacts::{ReportedTrace, UserFacts};
+use kinetoscope::lanes::News;
 use kinetoscope::memory::RunFacts;
 use kinetoscope::trace::Trace;
 use kinetoscope::{
@@ -252,7 +253,7 @@ impl OpenFile {
             let memory = kinetoscope::memory_over_time(&index.slices, details);
             let whole = self.slices.as_ref().filter(|(_, step)| step.is_none());
             let elsewhere = whole.map(|(slices, _)| slices.elsewhere()).unwrap_or_default();
-            let told = page::told(report, &memory, elsewhere);
+            let told = News::Told(page::told(report, &memory, elsewhere));
             diagnosis.told = postcard::to_allocvec(&told).unwrap_or_default();
             if !memory.is_empty() {
                 diagnosis.memory = postcard::to_allocvec(&memory).unwrap_or_default();
