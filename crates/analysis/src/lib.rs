@@ -188,7 +188,7 @@ impl TraceReport {
         list.tables.push(
             Table::of("steps", "Profiler steps", steps)
                 .preview(PREVIEW)
-                .when_empty("No profiler steps were recorded: torch.profiler marks them if it has a schedule, records the CPU, and prof.step() is called."),
+                .when_empty("No steps of the profiler were recorded."),
         );
 
         vec![first, breakdown, table, list]

@@ -139,10 +139,6 @@ fn questions(metadata: &ProfileMetadata, facts: &RunFacts) -> Option<Section> {
     let has = |recorded: bool, flag: Option<bool>| recorded || flag == Some(true);
     for (missing, question) in [
         (
-            metadata.framework == "sglang" && metadata.server_flags.is_none(),
-            "Which launch flags were used? Some fused kernels depend on them: add the server_args.json.",
-        ),
-        (
             any_gpu_work && !has_ops,
             "Is there a trace recorded with ProfilerActivity.CPU? Without it, kernels map to no op, and advice that \
              depends on ops is missing.",
@@ -150,10 +146,6 @@ fn questions(metadata: &ProfileMetadata, facts: &RunFacts) -> Option<Section> {
         (
             mostly_ops && !has(facts.has_frames, metadata.trace.with_stack),
             "Is there a trace recorded with with_stack=True? Without stacks, kernels do not map to Python functions.",
-        ),
-        (
-            mostly_ops && !has(facts.has_inputs, metadata.trace.record_shapes),
-            "Is there a trace recorded with record_shapes=True? Without it the input shapes of ops are not recorded.",
         ),
     ] {
         if missing {

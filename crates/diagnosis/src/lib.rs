@@ -110,8 +110,9 @@ impl Diagnosis {
         (devices::once(costs), alike::in_ranges(figures))
     }
 
-    /// Whether it follows from what else is said of the device: that kernels are short beside an action against launches, how long the CPU
-    /// waits beside the values that it reads, and that modules of graphs are missing beside their ops.
+    /// Whether it follows from what else is said of the device, or changes nothing: that kernels are short beside an action against launches,
+    /// how long the CPU waits beside the values that it reads, what lies outside modules beside their table, one step, reads that cost
+    /// nothing. The JSON has all.
     fn is_implied(&self, finding: &Finding) -> bool {
         let is_of_device = |device: &Option<String>| *device == finding.device;
         match (finding.rule, finding.verdict) {
@@ -120,10 +121,10 @@ impl Diagnosis {
                     self.actions.iter().filter(|action| action.rule == Rule::LaunchBound.id());
                 launches.any(|action| is_of_device(&action.device))
             }
-            (Rule::Modules, "not_coverable") => {
-                let mut others = self.findings.iter().filter(|one| one.rule == Rule::Flops);
-                others.any(|one| one.verdict == "not_coverable")
-            }
+            // (What a graph launched has no op and no module: the table of graphs, and triage, say so.)
+            (Rule::Modules | Rule::Flops, "not_coverable") => true,
+            (Rule::Modules, "outside_modules") => self.modules.is_some(),
+            (Rule::Reads, "negligible") | (Rule::Steps, "single") => true,
             (Rule::Sync, "host_blocked") => {
                 let mut reads = self.findings.iter().filter(|one| one.verdict == "reads_gpu");
                 reads.any(|one| one.device.is_none() || is_of_device(&one.device))

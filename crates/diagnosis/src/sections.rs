@@ -2,7 +2,7 @@
 
 use report::{Cell, Column, Row, Section, Table, Unit};
 
-use crate::{Action, Diagnosis, Finding, Iterations, Level, ModuleTree, Rule};
+use crate::{Action, Diagnosis, Finding, Iterations, ModuleTree, Rule};
 
 impl Row for Finding {
     const COLUMNS: &'static [Column<Self>] = &[
@@ -99,19 +99,6 @@ fn bound(ns: Option<i64>) -> Cell<'static> {
 const OVERLAP: &str =
     "Some of these save the same time: together they save less than the sum of their bounds.";
 
-/// What costs time and has no bound, so that it is no action: it may matter more than the actions.
-fn without_bound(found: &[Finding]) -> Option<String> {
-    let own = found.iter().filter(|one| one.bound_ns.is_none() && one.level < Level::Low);
-    let mut own: Vec<&str> = own.map(|one| one.rule.title()).collect();
-    own.dedup();
-    let titles = match &own[..] {
-        [] => return None,
-        [one] => (*one).to_owned(),
-        [rest @ .., last] => format!("{} and {last}", rest.join(", ")),
-    };
-    Some(format!("The gain of these findings cannot be computed from this file: {titles}."))
-}
-
 impl Diagnosis {
     /// What to say where there is no action.
     #[must_use]
@@ -152,7 +139,6 @@ impl Diagnosis {
         if sum_pct > 100.0 {
             actions.intro.push(OVERLAP.to_owned());
         }
-        actions.intro.extend(without_bound(&found));
         let mut findings = Section::new("diagnosis", "Findings");
         if !found.is_empty() {
             let bounded = found.iter().any(|finding| finding.bound_ns.is_some());

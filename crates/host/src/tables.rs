@@ -287,7 +287,7 @@ impl HostReport {
             .collect();
         let table = Table::of("steps", "Steps", &rows)
             .without_missing(&["busy_clip_ns", "n_launch", "busy_launch_ns"])
-            .when_empty("The file has no steps: call prof.step() after each, with a schedule.");
+            .when_empty("The file has no steps of the profiler.");
         section.tables.push(table.preview(PREVIEW));
         section
     }

@@ -435,7 +435,8 @@ impl TriageReport {
             table_of(Table::of("overlap", "Overlap opportunities", overlap))
                 .printing(overlap.iter().map(OverlapRow::is_advice))
                 .preview(PREVIEW)
-                .when_empty("None is advised."),
+                .when_empty("None is advised.")
+                .only_on_page(!advised),
         );
         let mut patterns = Section::new("fuse", "Fuse opportunities");
         patterns.intro.extend(of_step);
@@ -443,7 +444,8 @@ impl TriageReport {
             table_of(Table::of("fuse", "Fuse opportunities", fuse))
                 .printing(fuse.iter().map(FuseRow::is_advice))
                 .preview(PREVIEW)
-                .when_empty("None is advised."),
+                .when_empty("None is advised.")
+                .only_on_page(!fuse.iter().any(FuseRow::is_advice)),
         );
         vec![triage, table, chances, patterns]
     }

@@ -222,22 +222,20 @@ fn of_difference(ns: i64, longer_ns: i64) -> String {
 const AHEAD: &str = "The CPU launches ahead: most GPU work of an iteration runs after the iteration has ended on the CPU. What the GPU \
                      does meanwhile belongs to earlier ones and is left out.";
 
-const AHEAD_IN_SOME: &str = "Of iterations without parts most GPU work runs after they have ended on the CPU: what the GPU does \
-                             meanwhile belongs to earlier ones.";
-
 impl Iterations {
     /// What they are, the classes, and each of them.
     #[must_use]
     pub fn section(&self) -> Section {
         let mut section = Section::new("iterations", "Iterations");
-        section.intro.push(self.sentence());
+        // (One step is what the table says.)
+        if self.list.len() > 1 || self.kind != Kind::ProfilerSteps {
+            section.intro.push(self.sentence());
+        }
         section.intro.extend(self.slowest_sentence());
         let is_ahead = self.is_ahead();
         if is_ahead {
             section.intro.push(AHEAD.to_owned());
-        } else if self.list.iter().any(|one| one.is_ahead) {
-            section.intro.push(AHEAD_IN_SOME.to_owned());
-        } else {
+        } else if self.list.iter().all(|one| !one.is_ahead) {
             section.drawings.extend(self.drawing());
         }
         let parts: Vec<&str> = WallPart::ALL.iter().map(|part| part.id()).collect();
@@ -294,7 +292,7 @@ impl Iterations {
         let cold = match (self.list.len(), cold) {
             (1, 0) => String::new(),
             (..=3, 0) => "; they are too few to tell whether the first is cold".to_owned(),
-            (_, 0) => "; none is cold".to_owned(),
+            (_, 0) => String::new(),
             (_, 1) => "; 1, at the beginning, is cold, and the figures leave it out".to_owned(),
             (_, cold) => {
                 format!("; {cold}, at the beginning, are cold, and the figures leave them out")
@@ -319,6 +317,11 @@ impl Iterations {
     #[must_use]
     pub fn slowest_sentence(&self) -> Option<String> {
         let slowest = self.slowest.as_ref()?;
+        // (Without a reason it is a row of the table.)
+        let has_reason = slowest.part.is_some() || slowest.on_cpu.is_some() || slowest.op.is_some();
+        if !has_reason && slowest.launched_more == 0 {
+            return None;
+        }
         let (slow, median) = (self.list.get(slowest.at)?, self.list.get(slowest.median_at)?);
         // (Passes of an engine may all have one name.)
         let named =
@@ -352,10 +355,6 @@ impl Iterations {
                 time(*ns),
                 of_difference(*ns, slowest.longer_ns)
             ));
-        }
-        let is_explained = slowest.part.is_some() || slowest.on_cpu.is_some();
-        if !is_explained && slowest.op.is_none() {
-            text.push_str("; no op's own time explains a fifth of that");
         }
         if slowest.launched_more != 0 {
             let n = plural(slowest.launched_more.unsigned_abs(), "GPU slice", "GPU slices");

@@ -77,8 +77,10 @@ pub(super) fn note(
         let movable_ns = movable_ns(gpu, stage_of, stage.stage);
         movable_ns > 0 && at_least(movable_ns, LEAST_PCT, stage.total_ns)
     };
+    // (Beside no row at all it would say why nothing is advised, which helps nobody.)
     if !one.is_empty()
-        && (rows.iter().any(OverlapRow::is_advice) || stages.iter().filter(alone).any(moves))
+        && rows.iter().any(OverlapRow::is_advice)
+        && stages.iter().filter(alone).any(moves)
     {
         let all = stages.iter().all(|stage| stage.n_streams < 2);
         let place = if all { String::new() } else { format!(" in {}", one.join(", ")) };
