@@ -172,18 +172,16 @@ fn sentence(rows: &[CpuRow]) -> String {
     let last = rows.iter().filter_map(|row| Some((row.waits.as_ref()?.n_last, row)));
     // (Of equal ones the first.)
     let last = last.reduce(|a, b| if b.0 > a.0 { b } else { a });
-    match last {
-        Some((n_last, row)) => format!(
-            "The CPUs wait for each other in {call}: a rank is in it for {all} in all, {} of that before the last rank joins. Rank {} is the \
-             last in {n_last} of {}.",
-            between(waits),
-            row.rank,
-            plural(row.n, "call", "calls")
-        ),
-        None => {
-            format!("The CPUs wait for each other in {call}: a rank is in it for {all} in all.")
-        }
+    let mut text =
+        format!("The CPUs wait for each other in {call}: a rank is in it for {all} in all");
+    if let Some((n_last, row)) = last {
+        let (waits, calls) = (between(waits), plural(row.n, "call", "calls"));
+        text += &format!(
+            ", {waits} of that before the last rank joins. Rank {} is the last in {n_last} of {calls}",
+            row.rank
+        );
     }
+    text + "."
 }
 
 #[cfg(test)]
