@@ -99,11 +99,13 @@ pub(crate) fn on_cpu(ranks: &[&RankCalls], one_clock: bool) -> Option<(String, T
         }
     }
     let of_name = |name: &str| -> Vec<CpuRow> { rows(ranks, name, one_clock) };
-    let all: Vec<Vec<CpuRow>> = names.into_iter().map(of_name).collect();
+    let mut all: Vec<Vec<CpuRow>> = names.into_iter().map(of_name).collect();
     let total =
         |rows: &[CpuRow]| rows.iter().fold(0_i64, |sum, row| sum.saturating_add(row.total_ns));
-    let most = all.iter().reduce(|a, b| if total(b) > total(a) { b } else { a })?;
-    let sentence = sentence(most);
+    let most = (0..all.len()).reduce(|a, b| if total(&all[b]) > total(&all[a]) { b } else { a })?;
+    // (The table begins with what the sentence is about.)
+    all.swap(0, most);
+    let sentence = sentence(&all[0]);
     let rows: Vec<CpuRow> = all.into_iter().flatten().collect();
     Some((sentence, Table::of("cpu_waits", "Calls in which the CPUs wait for each other", &rows)))
 }
@@ -146,8 +148,8 @@ fn matched(calls: &[Vec<Interval>], one_clock: bool) -> Vec<CpuWaits> {
     for nth in 0..n {
         let joined = last_start(nth);
         // (Of equal starts the last rank counts as the last, as it does on the GPU.)
-        let own = of_all(nth).enumerate().filter(|(_, (from, _))| *from == joined);
-        let Some((last, _)) = own.last() else { continue };
+        let mut own = of_all(nth).enumerate().filter(|(_, (from, _))| *from == joined);
+        let Some((last, _)) = own.next_back() else { continue };
         waits[last].n_last += 1;
         for (own, (from, to)) in waits.iter_mut().zip(of_all(nth)) {
             if to > joined {
