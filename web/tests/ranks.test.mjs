@@ -56,7 +56,7 @@ function ranksOf(folder, rank) {
   const [section] = print("diagnose", folder, "--rank", `${rank}`).split("\n# run-rank");
   const plain = (text) => text.replaceAll("\\", "");
   const lines = section.split("\n").slice(4);
-  const sentences = lines.filter((line) => line && !line.startsWith("|") && !line.startsWith("#")).map(plain);
+  const sentences = lines.filter((line) => line && line !== "None." && !line.startsWith("|") && !line.startsWith("#")).map(plain);
   const cells = lines.filter((line) => line.startsWith("|") && !line.startsWith("| ---")).map((line) => plain(line).slice(2, -2).split(" | "));
   return { sentences, cells };
 }

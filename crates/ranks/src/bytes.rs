@@ -1,6 +1,6 @@
 //! What is known of a rank, as bytes: it is made in the program that has its trace, and used in that of another rank.
 //!
-//! Numbers are of variable length, and times are differences to the ones before: about ten bytes a kernel. Page and workers are of one
+//! Numbers are of variable length, and times are differences to the ones before: about twelve bytes a kernel. Page and workers are of one
 //! build, so there is no version.
 
 use timeline::intervals::Interval;

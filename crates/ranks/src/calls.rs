@@ -2,7 +2,6 @@
 
 use host::class::Class;
 use host::links::{GpuSide, GpuSlice};
-use host::slices::ThreadId;
 use host::{HostIndex, HostSlice, Slices};
 use timeline::dependent::Dependent;
 use timeline::device::distributed;
@@ -127,7 +126,7 @@ impl RankCalls {
             let Some(at) = names.kind(one, &mut kinds) else { continue };
             kinds[at].calls.push(times(one));
         }
-        kinds.iter_mut().for_each(|kind| kind.calls.sort_unstable());
+        kinds.iter_mut().for_each(|kind| trace::sort(&mut kind.calls));
         let mut by_start: Vec<&GpuSlice> = own().collect();
         trace::sort_by_key(&mut by_start, |one| one.slice.start_ns);
         // (What waits for the communication before it hides none.)
@@ -176,24 +175,15 @@ fn cpu_calls(slices: &Slices<'_>, shift: i64) -> Vec<CpuKind> {
         slices.trace.strings.marked(&|name| CPU_COLLECTIVES.iter().any(|part| name.contains(part)));
     let name_of = |slice: &HostSlice| slices.trace.name(slice.row);
     let all = slices.all.iter().map(|(slice, _)| *slice);
-    let mut own: Vec<HostSlice> =
-        all.filter(|slice| is_one.get(name_of(slice).0 as usize) == Some(&true)).collect();
-    trace::sort_by_key(&mut own, |slice| {
-        (slice.start_ns, std::cmp::Reverse(slice.end_ns), slice.row)
-    });
-    // (By thread: until when the last one that counts lasts.)
-    let mut threads: Vec<(ThreadId, i64)> = Vec::new();
+    let own = all.filter(|slice| is_one.get(name_of(slice).0 as usize) == Some(&true));
+    let nested = slices.nest(own.collect());
     let mut kinds: Vec<CpuKind> = Vec::new();
-    for slice in own {
-        let thread = slices.thread(slice.row);
-        let at = threads.iter().position(|(known, _)| *known == thread);
-        match at {
-            Some(at) if slice.end_ns <= threads[at].1 => continue,
-            Some(at) => threads[at].1 = slice.end_ns,
-            None => threads.push((thread, slice.end_ns)),
+    for (at, slice) in nested.slices.iter().enumerate() {
+        if nested.parent(at).is_some() {
+            continue;
         }
         // (A frame of Python is called "file.py(12): function".)
-        let name = slices.name(&slice);
+        let name = slices.name(slice);
         let name = name.rsplit_once("): ").map_or(name, |(_, function)| function);
         let times = moved(slice.interval(), shift);
         match kinds.iter_mut().find(|kind| kind.name == name) {
@@ -201,6 +191,8 @@ fn cpu_calls(slices: &Slices<'_>, shift: i64) -> Vec<CpuKind> {
             None => kinds.push(CpuKind { name: name.to_owned(), calls: vec![times] }),
         }
     }
+    // (Several threads may call it.)
+    kinds.iter_mut().for_each(|kind| trace::sort(&mut kind.calls));
     kinds
 }
 

@@ -99,11 +99,13 @@ pub(crate) fn on_cpu(ranks: &[&RankCalls], one_clock: bool) -> Option<(String, T
         }
     }
     let of_name = |name: &str| -> Vec<CpuRow> { rows(ranks, name, one_clock) };
-    let all: Vec<Vec<CpuRow>> = names.into_iter().map(of_name).collect();
+    let mut all: Vec<Vec<CpuRow>> = names.into_iter().map(of_name).collect();
     let total =
         |rows: &[CpuRow]| rows.iter().fold(0_i64, |sum, row| sum.saturating_add(row.total_ns));
-    let most = all.iter().reduce(|a, b| if total(b) > total(a) { b } else { a })?;
-    let sentence = sentence(most);
+    let most = (0..all.len()).reduce(|a, b| if total(&all[b]) > total(&all[a]) { b } else { a })?;
+    // (The table begins with what the sentence is about.)
+    all.swap(0, most);
+    let sentence = sentence(&all[0]);
     let rows: Vec<CpuRow> = all.into_iter().flatten().collect();
     Some((sentence, Table::of("cpu_waits", "Calls in which the CPUs wait for each other", &rows)))
 }
@@ -146,8 +148,8 @@ fn matched(calls: &[Vec<Interval>], one_clock: bool) -> Vec<CpuWaits> {
     for nth in 0..n {
         let joined = last_start(nth);
         // (Of equal starts the last rank counts as the last, as it does on the GPU.)
-        let own = of_all(nth).enumerate().filter(|(_, (from, _))| *from == joined);
-        let Some((last, _)) = own.last() else { continue };
+        let mut own = of_all(nth).enumerate().filter(|(_, (from, _))| *from == joined);
+        let Some((last, _)) = own.next_back() else { continue };
         waits[last].n_last += 1;
         for (own, (from, to)) in waits.iter_mut().zip(of_all(nth)) {
             if to > joined {
@@ -172,18 +174,16 @@ fn sentence(rows: &[CpuRow]) -> String {
     let last = rows.iter().filter_map(|row| Some((row.waits.as_ref()?.n_last, row)));
     // (Of equal ones the first.)
     let last = last.reduce(|a, b| if b.0 > a.0 { b } else { a });
-    match last {
-        Some((n_last, row)) => format!(
-            "The CPUs wait for each other in {call}: a rank is in it for {all} in all, {} of that before the last rank joins. Rank {} is the \
-             last in {n_last} of {}.",
-            between(waits),
-            row.rank,
-            plural(row.n, "call", "calls")
-        ),
-        None => {
-            format!("The CPUs wait for each other in {call}: a rank is in it for {all} in all.")
-        }
+    let mut text =
+        format!("The CPUs wait for each other in {call}: a rank is in it for {all} in all");
+    if let Some((n_last, row)) = last {
+        let (waits, calls) = (between(waits), plural(row.n, "call", "calls"));
+        text += &format!(
+            ", {waits} of that before the last rank joins. Rank {} is the last in {n_last} of {calls}",
+            row.rank
+        );
     }
+    text + "."
 }
 
 #[cfg(test)]

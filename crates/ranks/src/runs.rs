@@ -135,8 +135,10 @@ impl<'a> OneRun<'a> {
                 "its run has {}, and that of {of} {others}",
                 plural(own.unsigned_abs(), "rank", "ranks")
             ),
-            Apart::Earlier(ns) => format!("it was recorded {} before {of}", time(ns)),
-            Apart::Later(ns) => format!("it was recorded {} after {of}", time(ns)),
+            Apart::Time { ns, is_before } => {
+                let side = if is_before { "before" } else { "after" };
+                format!("it was recorded {} {side} {of}", time(ns))
+            }
             Apart::NoCollective if other.kinds.is_empty() => "it has no collective".to_owned(),
             Apart::NoCollective => format!("{of} has no collective"),
             Apart::SameRank => format!("{} has this rank, too", rank.file),
@@ -150,10 +152,8 @@ impl<'a> OneRun<'a> {
 enum Apart {
     /// Their runs have so many ranks.
     World(i64, i64),
-    /// The first ends so long before the second begins, in ns.
-    Earlier(i64),
-    /// The other way round.
-    Later(i64),
+    /// They were recorded so far apart, in ns, the first one before the second or after it.
+    Time { ns: i64, is_before: bool },
     /// Only one of them has collectives.
     NoCollective,
     /// They are of one rank.
@@ -166,8 +166,7 @@ fn why_apart(a: &RankCalls, b: &RankCalls) -> Option<Apart> {
         let (before, after) = (b.0.saturating_sub(a.1), a.0.saturating_sub(b.1));
         match before.max(after) {
             ..=APART_NS => None,
-            ns if ns == before => Some(Apart::Earlier(ns)),
-            ns => Some(Apart::Later(ns)),
+            ns => Some(Apart::Time { ns, is_before: ns == before }),
         }
     });
     let is_silent = a.kinds.is_empty() != b.kinds.is_empty();

@@ -41,7 +41,7 @@ pub fn diagnosis(props: &Props) -> Option<Html> {
 /// What the ranks of the run wait for each other, where several of them are open.
 fn ranks(props: &Props, chapter: &Chapter) -> Html {
     html! {
-        <section data-testid="ranks">
+        <section class="view" data-testid="ranks">
             <h2>{ &*chapter.title }</h2>
             { for chapter.intro.iter().map(|sentence| html! { <p>{ sentence }</p> }) }
             <Later>{ for chapter.tables.iter().map(|table| props.table(table, None)) }</Later>
