@@ -177,20 +177,31 @@ fn until_last_work(slices: &Slices<'_>, gpu: &GpuSide, mut steps: Vec<Interval>)
     steps
 }
 
+/// When the slices of a thread end, each no later than the one around it: a slice that is open where the recording stops may have lost its
+/// end, and lasts to the end of the file.
+fn ends(nested: &Nested, thread: ThreadId) -> Vec<i64> {
+    let range = nested.on(thread);
+    let first = range.start;
+    let mut ends: Vec<i64> = Vec::with_capacity(range.len());
+    for at in range {
+        let outer = nested.parent(at).and_then(|parent| ends.get(parent - first));
+        let end_ns = nested.slices[at].end_ns;
+        ends.push(outer.map_or(end_ns, |outer| end_ns.min(*outer)));
+    }
+    ends
+}
+
 /// Time of the parts in each slice of a thread that no slice inside has; with the number of the slice, where there is any.
 fn own_parts(nested: &Nested, thread: ThreadId, parts: &Parts) -> Vec<(usize, i64)> {
     let range = nested.on(thread);
     let first = range.start;
+    let ends = ends(nested, thread);
     let mut own = vec![0_i64; range.len()];
     for at in range {
-        let slice = &nested.slices[at];
-        let ns = parts.within(slice.start_ns, slice.end_ns);
+        let ns = parts.within(nested.slices[at].start_ns, ends[at - first]);
         own[at - first] += ns;
-        if ns > 0
-            && let Some(parent) = nested.parent(at)
-        {
-            let end_ns = slice.end_ns.min(nested.slices[parent].end_ns);
-            own[parent - first] -= parts.within(slice.start_ns, end_ns);
+        if let Some(parent) = nested.parent(at) {
+            own[parent - first] -= ns;
         }
     }
     own.into_iter()
@@ -269,9 +280,9 @@ fn around(
     let nested = &slices.frames;
     let mut sums: ByName<(i64, u64)> = ByName::new(trace);
     for (thread, parts) in parts {
-        for at in nested.on(*thread) {
+        for (at, end_ns) in nested.on(*thread).zip(ends(nested, *thread)) {
             let slice = &nested.slices[at];
-            let ns = parts.within(slice.start_ns, slice.end_ns);
+            let ns = parts.within(slice.start_ns, end_ns);
             let name = trace.name(slice.row);
             let is_open = |outer: usize| trace.name(nested.slices[outer].row) == name;
             // (A call of itself counts once.)
@@ -368,6 +379,28 @@ mod tests {
                 ("train.py:3 main", 5, ""),
             ]
         );
+    }
+
+    #[test]
+    fn a_frame_that_lost_its_end_ends_with_the_one_around_it() {
+        let mut fixture = Fixture::default();
+        let frame = |name| slice("python_function", name).on(1, 1);
+        let call = |at: i64, id: i64| {
+            slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).at(at, 5).link(id)
+        };
+        fixture.push(frame("train.py(3): main").at(0, 1_000));
+        fixture.push(call(5, 1));
+        fixture.push(frame("data.py(7): decode").at(30, 60));
+        fixture.push(frame("data.py(9): close").at(40, 5_000));
+        fixture.push(call(200, 2));
+        fixture.push(kernel("a").at(15, 10).link(1));
+        fixture.push(kernel("b").at(210, 10).link(2));
+        let found = places(fixture);
+        assert_eq!(found.host_ns, 205 - 25);
+        let sum: i64 = found.lines.iter().map(|line| line.total_ns).sum();
+        assert_eq!(sum, found.host_ns);
+        let close = found.lines.iter().find(|line| line.name == "data.py:9 close").unwrap();
+        assert_eq!(close.total_ns, 90 - 40);
     }
 
     #[test]

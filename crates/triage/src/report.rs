@@ -13,7 +13,7 @@ use super::fuse::FuseRow;
 use super::kernel_line::{FROM_ARGUMENTS, KernelLine, above_cutoff};
 use super::kernel_row::KernelTableRow;
 use super::mapping::MappedByName;
-use super::overlap::{Concurrency, OverlapRow, without_source};
+use super::overlap::{Concurrency, OverlapRow};
 use super::replay::{CaptureUse, Replayed};
 use super::site::Confidence;
 use super::stages::{Stage, StageRow};
@@ -425,11 +425,10 @@ impl TriageReport {
 
         let mut chances = Section::new("overlap", "Overlap opportunities");
         chances.intro.extend(of_step.clone());
-        // (A document prints rows of advice only.)
+        // (A document prints rows of advice only; without any, why there are none helps nobody.)
         let advised = overlap.iter().any(OverlapRow::is_advice);
-        let note = if advised { overlap_note } else { without_source(overlap_note) };
-        if !note.is_empty() {
-            chances.intro.push(note.to_owned());
+        if advised && !overlap_note.is_empty() {
+            chances.intro.push(overlap_note.to_owned());
         }
         chances.tables.push(
             table_of(Table::of("overlap", "Overlap opportunities", overlap))

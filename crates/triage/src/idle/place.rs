@@ -17,6 +17,10 @@ pub(crate) struct Place {
     pub(crate) frame: Option<Row>,
 }
 
+/// What a frame, and everything else, covers of a piece at least, as a fraction.
+const FOUR_FIFTHS: (i64, i64) = (4, 5);
+const HALF: (i64, i64) = (1, 2);
+
 /// An annotation of this share of the window is around everything, in percent.
 const WHOLE_PCT: i64 = 80;
 
@@ -53,7 +57,7 @@ pub(crate) fn places(
         }
         for (place, ((from, to), track)) in found.iter_mut().zip(pieces) {
             let shared = end.min(*to).saturating_sub(start.max(*from));
-            let (part, whole) = if kind == Kind::Python { (4, 5) } else { (1, 2) };
+            let (part, whole) = if kind == Kind::Python { FOUR_FIFTHS } else { HALF };
             if shared <= 0
                 || shared.saturating_mul(whole) < to.saturating_sub(*from).saturating_mul(part)
                 || track.is_some_and(|track| track != trace.track(row))
@@ -73,5 +77,45 @@ pub(crate) fn places(
             }
         }
     });
+    without_lost_ends(trace, pieces, &mut found);
     found
+}
+
+/// Takes back ranges and frames that lost their end: one around them ends first, and up to there they are too little of a piece. (The end of
+/// what is open where the recording stops may be that of the file.)
+#[inline(never)]
+fn without_lost_ends(trace: &Trace, pieces: &[(Interval, Option<TrackId>)], found: &mut [Place]) {
+    let chosen = |place: &Place| [place.range, place.frame];
+    let mut ends: Vec<(Row, i64)> =
+        found.iter().flat_map(chosen).flatten().map(|row| (row, trace.end_ns(row))).collect();
+    trace::sort(&mut ends);
+    ends.dedup();
+    if ends.is_empty() {
+        return;
+    }
+    each_row(trace, |row| {
+        if trace.phase(row) != Phase::Complete || is_gpu(trace.flags(row)) {
+            return;
+        }
+        let (start, end) = (trace.ts_ns(row), trace.end_ns(row));
+        for (one, end_ns) in &mut ends {
+            let begun = trace.ts_ns(*one);
+            if start < begun
+                && begun < end
+                && end < *end_ns
+                && trace.track(row) == trace.track(*one)
+            {
+                *end_ns = end;
+            }
+        }
+    });
+    let end_of = |row: Row| ends.iter().find(|(one, _)| *one == row).map(|(_, end)| *end);
+    for (place, ((from, to), _)) in found.iter_mut().zip(pieces) {
+        let lost = |row: &Row, (part, whole): (i64, i64)| {
+            let shared = end_of(*row).map(|end| end.min(*to) - trace.ts_ns(*row).max(*from));
+            shared.is_some_and(|ns| ns.saturating_mul(whole) < (to - from).saturating_mul(part))
+        };
+        place.range = place.range.filter(|row| !lost(row, HALF));
+        place.frame = place.frame.filter(|row| !lost(row, FOUR_FIFTHS));
+    }
 }

@@ -28,7 +28,6 @@ use super::facts::Regions;
 use super::wall::Wall;
 
 pub use context::{NextTo, OverlapContext};
-pub(crate) use note::without_source;
 pub use risk::Risk;
 pub use row::OverlapRow;
 pub(crate) use sweep::SliceOverlap;

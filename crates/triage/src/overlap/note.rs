@@ -37,12 +37,6 @@ const OF_ONE_TRACE: [&str; 3] = [
     "Single trace.",
 ];
 
-/// The note without its last sentence, where that says whence the times of a single trace are: above no time it is of no use.
-pub(crate) fn without_source(note: &str) -> &str {
-    let known = OF_ONE_TRACE.into_iter().find_map(|source| note.strip_suffix(source));
-    known.map_or(note, str::trim_end)
-}
-
 /// Time in which copies from or to pageable memory run alone.
 fn pageable_alone_ns(gpu: &Gpu<'_>, per_slice: &SliceOverlap) -> i64 {
     let is_pageable = |at: &usize| {
@@ -77,10 +71,8 @@ pub(super) fn note(
         let movable_ns = movable_ns(gpu, stage_of, stage.stage);
         movable_ns > 0 && at_least(movable_ns, LEAST_PCT, stage.total_ns)
     };
-    // (Beside no row at all it would say why nothing is advised, which helps nobody.)
     if !one.is_empty()
-        && rows.iter().any(OverlapRow::is_advice)
-        && stages.iter().filter(alone).any(moves)
+        && (rows.iter().any(OverlapRow::is_advice) || stages.iter().filter(alone).any(moves))
     {
         let all = stages.iter().all(|stage| stage.n_streams < 2);
         let place = if all { String::new() } else { format!(" in {}", one.join(", ")) };
