@@ -405,12 +405,16 @@ impl Device<'_> {
     }
 
     /// The time of the bar in which the CPU's launches, or its work before them, keep the device waiting, and its share of the
-    /// bar's window in percent. No other cause has that time.
+    /// bar's window in percent. No other cause has that time; what the launching threads wait for others is not the CPU's work.
     #[must_use]
     pub fn late(&self) -> (i64, f64) {
         let parts = [WallPart::Launch, WallPart::HostCompute];
         let rows = parts.into_iter().filter_map(|part| self.wall(part));
-        rows.fold((0, 0.0), |(ns, pct), row| (ns + row.total_ns, pct + row.share_pct))
+        let (ns, pct) =
+            rows.fold((0_i64, 0.0), |(ns, pct), row| (ns + row.total_ns, pct + row.share_pct));
+        let others_ns = self.waits_for_others().map_or(0, |place| place.total_ns.min(ns));
+        let own_ns = ns - others_ns;
+        (own_ns, if ns > 0 { pct * own_ns as f64 / ns as f64 } else { pct })
     }
 
     /// The window of its bar without the time in which code is loaded and libraries are set up, in ns.

@@ -134,8 +134,19 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
         text.push_str(&outside(facts, &most.device));
     }
     let of_cpu = matches!(most.part, WallPart::Launch | WallPart::HostCompute);
-    if left_out.is_empty() {
+    // (That is no work of the CPU, and has no line to be made faster.)
+    let others = of_row(facts, &most.device)
+        .and_then(|device| device.waits_for_others().cloned())
+        .filter(|place| of_cpu && place.total_ns.saturating_mul(2) >= most.total_ns);
+    if left_out.is_empty() && others.is_none() {
         text.push_str(&at_line(facts, most));
+    }
+    if let Some(place) = others {
+        text.push_str(&format!(
+            " For {} the launching thread waits for another process or thread in {}: it has no work to launch.",
+            time(place.total_ns),
+            place.name
+        ));
     }
     if of_cpu && of(Rule::Profiler, "inflated").is_some() {
         text.push_str(" Recording Python stacks makes the CPU's part longer.");
@@ -228,11 +239,18 @@ fn compiling_ns(facts: &Facts<'_>, device: &str) -> i64 {
 fn at_line(facts: &Facts<'_>, most: &triage::WallRow) -> String {
     let of_cpu = [WallPart::HostCompute, WallPart::DataLoading].contains(&most.part);
     match of_row(facts, &most.device).as_ref().and_then(crate::facts::Device::waits_at) {
-        Some(place) if of_cpu && place.total_ns.saturating_mul(2) >= most.total_ns => format!(
-            " For {} of the time in which it waits for the CPU, the launching thread is in {}.",
-            time(place.total_ns),
-            place.name
-        ),
+        // (What is open for longer is around everything.)
+        Some(place)
+            if of_cpu
+                && place.total_ns.saturating_mul(2) >= most.total_ns
+                && place.total_ns <= most.total_ns =>
+        {
+            format!(
+                " For {} of the time in which it waits for the CPU, the launching thread is in {}.",
+                time(place.total_ns),
+                place.name
+            )
+        }
         _ => String::new(),
     }
 }

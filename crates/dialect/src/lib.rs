@@ -18,6 +18,7 @@ pub mod cuda;
 pub mod inductor;
 pub mod kineto;
 pub mod onnxruntime;
+pub mod processes;
 pub mod rocm;
 pub mod xla;
 

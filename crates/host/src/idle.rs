@@ -11,6 +11,7 @@ mod sections;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use dialect::processes::{loads_data, waits_for_others};
 use serde::Serialize;
 use timeline::intervals::{Interval, both, length, union, without};
 use trace::StringId;
@@ -33,6 +34,9 @@ pub struct IdlePlaces {
     pub lines: Vec<IdlePlace>,
     /// The innermost line of Python that is open for three quarters of that time or more, with the time in which it is.
     pub around: Option<IdlePlace>,
+    /// The part in which they wait for another process or thread, such as one that gives them work: with the function that has most of it. Not
+    /// for the workers of a data loader.
+    pub for_others: Option<IdlePlace>,
     /// The part outside frames, or in frames without a line that says anything.
     pub outside_lines_ns: i64,
     /// The same by the innermost op, most first.
@@ -97,6 +101,7 @@ pub fn idle_places(
         let mut found = IdlePlaces { host_ns, ..IdlePlaces::default() };
         found.lines = by_line(slices, &mut lines, &parts);
         found.around = around(slices, &mut lines, &parts, host_ns);
+        found.for_others = for_others(slices, &mut lines, &parts);
         found.ops = by_op(slices, &parts);
         let sum = |places: &[IdlePlace]| places.iter().map(|place| place.total_ns).sum::<i64>();
         found.outside_lines_ns = host_ns - sum(&found.lines);
@@ -177,16 +182,23 @@ fn until_last_work(slices: &Slices<'_>, gpu: &GpuSide, mut steps: Vec<Interval>)
     steps
 }
 
-/// When the slices of a thread end, each no later than the one around it: a slice that is open where the recording stops may have lost its
-/// end, and lasts to the end of the file.
-fn ends(nested: &Nested, thread: ThreadId) -> Vec<i64> {
+/// When the slices of a thread end, and which slice is around each. None ends later than the one around it: a slice that is open where the
+/// recording stops may have lost its end, and lasts to the end of the file.
+fn ends(nested: &Nested, thread: ThreadId) -> Vec<(i64, Option<usize>)> {
     let range = nested.on(thread);
     let first = range.start;
-    let mut ends: Vec<i64> = Vec::with_capacity(range.len());
+    let mut ends: Vec<(i64, Option<usize>)> = Vec::with_capacity(range.len());
     for at in range {
-        let outer = nested.parent(at).and_then(|parent| ends.get(parent - first));
-        let end_ns = nested.slices[at].end_ns;
-        ends.push(outer.map_or(end_ns, |outer| end_ns.min(*outer)));
+        let slice = &nested.slices[at];
+        // (What begins after that end lies in the next one outwards.)
+        let mut outer = nested.parent(at);
+        while let Some((end_ns, around)) = outer.and_then(|outer| ends.get(outer - first))
+            && *end_ns <= slice.start_ns
+        {
+            outer = *around;
+        }
+        let most = outer.and_then(|outer| ends.get(outer - first)).map(|(end_ns, _)| *end_ns);
+        ends.push((most.map_or(slice.end_ns, |most| slice.end_ns.min(most)), outer));
     }
     ends
 }
@@ -198,9 +210,10 @@ fn own_parts(nested: &Nested, thread: ThreadId, parts: &Parts) -> Vec<(usize, i6
     let ends = ends(nested, thread);
     let mut own = vec![0_i64; range.len()];
     for at in range {
-        let ns = parts.within(nested.slices[at].start_ns, ends[at - first]);
+        let (end_ns, parent) = ends[at - first];
+        let ns = parts.within(nested.slices[at].start_ns, end_ns);
         own[at - first] += ns;
-        if let Some(parent) = nested.parent(at) {
+        if let Some(parent) = parent {
             own[parent - first] -= ns;
         }
     }
@@ -280,7 +293,7 @@ fn around(
     let nested = &slices.frames;
     let mut sums: ByName<(i64, u64)> = ByName::new(trace);
     for (thread, parts) in parts {
-        for (at, end_ns) in nested.on(*thread).zip(ends(nested, *thread)) {
+        for (at, (end_ns, _)) in nested.on(*thread).zip(ends(nested, *thread)) {
             let slice = &nested.slices[at];
             let ns = parts.within(slice.start_ns, end_ns);
             let name = trace.name(slice.row);
@@ -298,6 +311,42 @@ fn around(
     let (_, (name, (total_ns, n))) = innermost?;
     let name = lines.shown(name);
     (host_ns > 0).then(|| IdlePlace { name, total_ns: *total_ns, n: *n, inside: String::new() })
+}
+
+/// The frames and annotations that wait for others, each without those inside it, and how long of the parts they are open.
+fn for_others(
+    slices: &Slices<'_>,
+    lines: &mut Lines<'_>,
+    parts: &BTreeMap<ThreadId, Parts>,
+) -> Option<IdlePlace> {
+    let trace = slices.trace;
+    let marks = |is: fn(&str) -> bool| trace.strings.marked(&is);
+    let (waits, loads) = (marks(waits_for_others), marks(loads_data));
+    let mut found: ByName<(i64, u64)> = ByName::new(trace);
+    let mut total_ns = 0_i64;
+    for (thread, parts) in parts {
+        for nested in [&slices.frames, &slices.ops] {
+            for (at, (end_ns, _)) in nested.on(*thread).zip(ends(nested, *thread)) {
+                let name = |at: usize| trace.name(nested.slices[at].row);
+                let is = |marks: &[bool], at: usize| marks[name(at).0 as usize];
+                // (An annotation of gloo lies inside a frame that counts.)
+                let is_inside = |outer: usize| is(&waits, outer) || is(&loads, outer);
+                if !is(&waits, at) || nested.chain(at).skip(1).any(is_inside) {
+                    continue;
+                }
+                let ns = parts.within(nested.slices[at].start_ns, end_ns);
+                let sum = found.entry(name(at));
+                *sum = (sum.0 + ns, sum.1 + 1);
+                total_ns += ns;
+            }
+            if total_ns > 0 {
+                break;
+            }
+        }
+    }
+    let (name, (_, n)) = found.iter().max_by_key(|(_, (ns, _))| *ns)?;
+    let name = lines.shown(name);
+    (total_ns > 0).then(|| IdlePlace { name, total_ns, n: *n, inside: String::new() })
 }
 
 fn most_first(mut places: Vec<IdlePlace>) -> Vec<IdlePlace> {
@@ -392,15 +441,30 @@ mod tests {
         fixture.push(call(5, 1));
         fixture.push(frame("data.py(7): decode").at(30, 60));
         fixture.push(frame("data.py(9): close").at(40, 5_000));
+        // After both: it lies in the outermost alone.
+        fixture.push(frame("model.py(9): forward").at(95, 20));
         fixture.push(call(200, 2));
         fixture.push(kernel("a").at(15, 10).link(1));
         fixture.push(kernel("b").at(210, 10).link(2));
         let found = places(fixture);
-        assert_eq!(found.host_ns, 205 - 25);
+        let forward = found.lines.iter().find(|line| line.name == "model.py:9 forward").unwrap();
+        assert_eq!((found.host_ns, forward.total_ns), (205 - 25, 20));
         let sum: i64 = found.lines.iter().map(|line| line.total_ns).sum();
         assert_eq!(sum, found.host_ns);
         let close = found.lines.iter().find(|line| line.name == "data.py:9 close").unwrap();
         assert_eq!(close.total_ns, 90 - 40);
+    }
+
+    #[test]
+    fn a_thread_that_waits_for_work_is_told_apart() {
+        let mut fixture = waits();
+        let found = places(waits()).for_others;
+        assert_eq!(found, None);
+        let frame = "vllm/distributed/device_communicators/shm_broadcast.py(680): acquire_read";
+        fixture.push(slice("python_function", frame).on(1, 1).at(32, 50));
+        let found = places(fixture).for_others.expect("it waits");
+        assert_eq!((found.total_ns, found.n), (50, 1));
+        assert!(found.name.ends_with("acquire_read"), "{}", found.name);
     }
 
     #[test]

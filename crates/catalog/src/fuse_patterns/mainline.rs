@@ -6,6 +6,8 @@ use crate::remedies::Norm;
 
 /// MLA models, for which DeepSeek's kernels are made.
 const MLA: &str = "deepseek|glm";
+/// The model whose router caps its logits: SGLang's FusedMoeRouter is used by it alone (srt/models/grok.py).
+const GROK: &str = "grok";
 
 const LAYERS: FusePattern = BASE;
 
@@ -210,6 +212,7 @@ rows! { MAINLINE, LAYERS =>
     {
         id: "F14",
         title: "Expert router with top-k and soft capping in one kernel",
+        models: GROK,
         heavy: Heavy::Beside,
         active: "fusedmoerouter|fused_moe_router",
         groups: &["router|gate|router logits", "topk|softmax|softcap|tanh|topkgating"],

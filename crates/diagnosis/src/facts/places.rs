@@ -18,6 +18,12 @@ impl Device<'_> {
         facts.places.as_ref().unwrap_or(&facts.host.idle_places).get(self.name)
     }
 
+    /// How long its launching threads wait for another process or thread while it stands still, and in which function.
+    #[must_use]
+    pub fn waits_for_others(&self) -> Option<&IdlePlace> {
+        self.places()?.for_others.as_ref()
+    }
+
     /// The innermost line of Python that is open for most of the time in which it waits for the launching threads.
     #[must_use]
     pub fn waits_at(&self) -> Option<&IdlePlace> {
@@ -66,12 +72,23 @@ impl Device<'_> {
             named.insert(0, (outside, format!("no recorded op ({})", time(outside))));
         }
         let named: Vec<String> = named.into_iter().map(|(_, text)| text).collect();
+        let others = self.waits_for_others().map(|place| {
+            format!(
+                " For {} more it waits for another process or thread in {}.",
+                time(place.total_ns),
+                place.name
+            )
+        });
+        let others = others.unwrap_or_default();
         match (named.is_empty(), waits) {
             (false, Some(waits)) => format!(
-                "Of the {} in which it waits for the CPU, the launching thread is in {}.",
+                "Of the {} in which it waits for the CPU, the launching thread is in {}.{others}",
                 time(waits.host_ns),
                 named.join(", ")
             ),
+            _ if !others.is_empty() => {
+                others.replace(" it waits", " the launching thread waits").trim_start().to_owned()
+            }
             _ if self.facts.host.python.n == 0 && waits.is_some_and(|waits| waits.host_ns > 0) => {
                 "Which lines of Python keep it waiting, a recording with with_stack=True tells."
                     .to_owned()

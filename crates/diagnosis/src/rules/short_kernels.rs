@@ -8,24 +8,32 @@ use crate::{Facts, Finding, Level, Rule};
 const MOST: f64 = 0.5;
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
-    facts.devices().filter_map(|device| {
-        let short = &device.figures.short_linked;
-        let (n, ns) = (short.lt_5us.share_n?, short.lt_5us.share_ns?);
-        let graphs = device.figures.graphs.share_n.unwrap_or_default();
-        if n <= MOST || graphs >= MOST || !device.is_starved() {
-            return None;
-        }
-        let text = format!(
-            "{} of {} kernels take less than 5 µs ({} of the kernel time), and no graph launches them.",
-            percent(100.0 * n),
-            count(short.n as u64),
-            percent(100.0 * ns),
-        );
-        Some(
-            Finding::fact(Rule::ShortKernels, "short_kernels", text)
-                .level(Level::Medium)
-                .on(device.name)
-                .with(format!("verdicts.devices.{}.M16_linked", device.name), "below 5 µs", percent(100.0 * n)),
-        )
-    }).collect()
+    facts
+        .devices()
+        .filter_map(|device| {
+            let short = &device.figures.short_linked;
+            let (n, ns) = (short.lt_5us.share_n?, short.lt_5us.share_ns?);
+            let graphs = device.figures.graphs.share_n.unwrap_or_default();
+            if n <= MOST || graphs >= MOST || !device.is_starved() {
+                return None;
+            }
+            let by_none = if graphs > 0.0 { "" } else { ", and no graph launches them" };
+            let text = format!(
+                "{} of {} kernels take less than 5 µs ({} of the kernel time){by_none}.",
+                percent(100.0 * n),
+                count(short.n as u64),
+                percent(100.0 * ns),
+            );
+            Some(
+                Finding::fact(Rule::ShortKernels, "short_kernels", text)
+                    .level(Level::Medium)
+                    .on(device.name)
+                    .with(
+                        format!("verdicts.devices.{}.M16_linked", device.name),
+                        "below 5 µs",
+                        percent(100.0 * n),
+                    ),
+            )
+        })
+        .collect()
 }

@@ -1,0 +1,57 @@
+//! Functions in which a thread waits for another process, or another thread: for work, or for the CPUs of other ranks.
+
+/// File and function of frames, as Kineto writes them: `path/file.py(12): function`.
+const FRAMES: &[(&str, &str)] = &[
+    // vLLM: the next request of the executor.
+    ("shm_broadcast.py(", ": acquire_read"),
+    ("shm_broadcast.py(", ": dequeue"),
+    // Python's own.
+    ("queue.py(", ": get"),
+    ("multiprocessing/queues.py(", ": get"),
+    ("multiprocessing/connection.py(", ": recv"),
+    ("multiprocessing/connection.py(", ": wait"),
+    ("multiprocessing/connection.py(", ": poll"),
+    ("zmq/sugar/poll.py(", ": poll"),
+    ("zmq/sugar/socket.py(", ": recv_multipart"),
+];
+
+/// Parts of names of functions and annotations: gloo, and what PyTorch and SGLang send by it.
+/// (The wait of a collective of NCCL only orders streams, and takes no time.)
+const NAMES: &[&str] = &[
+    "gloo:",
+    ": broadcast_pyobj",
+    ": broadcast_object_list",
+    ": all_gather_object",
+    "<built-in method wait of torch._C._distributed_c10d.",
+    // (What pybind11 3 calls its methods: here that of a Work.)
+    "<built-in method wait of pybind11_builtins.",
+];
+
+/// Whether a frame or an annotation of this name waits for another process or thread.
+#[must_use]
+pub fn waits_for_others(name: &str) -> bool {
+    let is_frame =
+        |(file, function): &(&str, &str)| name.contains(file) && name.ends_with(function);
+    FRAMES.iter().any(is_frame) || NAMES.iter().any(|part| name.contains(part))
+}
+
+/// Whether a frame is of PyTorch's data loader, which waits for workers of its own.
+#[must_use]
+pub fn loads_data(frame: &str) -> bool {
+    frame.contains("torch/utils/data/dataloader.py(")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_takes_from_a_queue_waits() {
+        let path = "vllm/distributed/device_communicators/shm_broadcast.py";
+        assert!(waits_for_others(&format!("{path}(680): acquire_read")));
+        assert!(!waits_for_others(&format!("{path}(614): acquire_write")));
+        assert!(waits_for_others("sglang/srt/utils/common.py(1401): broadcast_pyobj"));
+        assert!(waits_for_others("gloo:broadcast") && waits_for_others("queue.py(154): get"));
+        assert!(!waits_for_others("cache.py(3): get"));
+    }
+}
