@@ -421,8 +421,11 @@ impl<'a> Texts<'a> {
         }
         let stacks = self.stacks;
         let is_node = |frame: &Frame| autograd_node(stacks.text(frame.name)).is_some();
-        if is_python || frames.iter().any(is_node) {
+        if frames.iter().any(is_node) {
             return None;
+        }
+        if is_python {
+            return self.caller_of_torch(frames);
         }
         let has = |texts: &mut Self, of: fn(&Shown) -> bool| {
             frames.iter().any(|frame| of(&texts.shown(frame.name)))
@@ -437,6 +440,21 @@ impl<'a> Texts<'a> {
         };
         let frame = frames.iter().find(named);
         frame.map(|frame| format!("<C++> {}", plain(stacks.text(frame.name))))
+    }
+
+    /// The innermost frame of an installed package that calls PyTorch, where no frame is of the program.
+    fn caller_of_torch(&mut self, frames: &[Frame]) -> Option<String> {
+        if frames.iter().any(|frame| self.is_own(frame)) {
+            return None;
+        }
+        let frame = frames.iter().find(|frame| self.shown(frame.filename).is_package)?;
+        Some(self.line(frame))
+    }
+
+    /// File, line and function of a frame.
+    fn line(&self, frame: &Frame) -> String {
+        let (file, name) = (self.stacks.text(frame.filename), self.stacks.text(frame.name));
+        format!("{file}:{}:{name}", frame.line)
     }
 
     /// The innermost Python frame of the program; else the node of autograd, because the backward thread has no frame of the
@@ -454,10 +472,7 @@ impl<'a> Texts<'a> {
             .or_else(|| frames.iter().find(|frame| self.shown(frame.filename).is_python))
             .or_else(|| frames.iter().find(|frame| !self.shown(frame.name).is_omitted));
         match chosen {
-            Some(frame) => {
-                let (file, name) = (stacks.text(frame.filename), stacks.text(frame.name));
-                format!("{file}:{}:{name}", frame.line)
-            }
+            Some(frame) => self.line(frame),
             None => NO_STACK.to_owned(),
         }
     }

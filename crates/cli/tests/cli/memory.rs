@@ -150,7 +150,7 @@ fn a_range_of_the_events_is_told_and_the_rest_is_counted() {
     folder.write("a.json", snapshot);
     let said = folder.run(&["memory", "a.json", "--events", "1..3", "--at-peak"]).done().stdout;
     for part in [
-        "Memory in use peaks at 2.93 KiB on device 0, at event 2 of 2 in the chosen range",
+        "Memory in use peaks at 2.93 KiB on device 0, at the end of 2 events in the chosen range",
         "Device 0: only events 1 to 2 of 6 were kept, 1 before and 3 behind them left out.",
         "Device 0: before event 2",
     ] {
