@@ -17,6 +17,7 @@ use crate::classes::{AtPeak, Class, Falls};
 use crate::model::Snapshot;
 use crate::report::{SnapshotReport, Timeline};
 use crate::site::{ANOMALY, NO_STACK, of_it_in};
+use crate::spelling::has;
 
 /// A class of memory is worth a finding from this share of the peak on, in percent.
 pub(crate) const LEAST_CLASS: f64 = 30.0;
@@ -234,7 +235,10 @@ fn attention(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
                 "these blocks",
                 (peak, rest),
                 match timeline.classes.bytes_of(Class::Activation) {
-                    0 => "The outputs of attention, which are counted, stay.",
+                    // (Without a backward pass it has no temporaries.)
+                    bytes if bytes == timeline.classes.never_used => {
+                        "The outputs of attention, which are counted, stay."
+                    }
                     _ => {
                         "Temporaries of their backward pass, which are not counted, go too; the outputs of attention, which are counted, \
                       stay."
@@ -329,6 +333,11 @@ fn peak(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
         _ if top.activations.saturating_mul(2) >= top.bytes => (
             "Backward needs these bytes: checkpoint the function (torch.utils.checkpoint), or call it on smaller inputs.".to_owned(),
             "On top comes what a checkpoint keeps: the inputs of the function, and one call of it while backward computes it again.",
+        ),
+        Some((frame, _)) if has(frame, "_multi_tensor_") => (
+            "Give the optimizer fused=True, or foreach=False: its loops over all tensors at once (foreach) keep temporaries of all of them."
+                .to_owned(),
+            "",
         ),
         Some((frame, _)) => {
             (format!("Compute what {frame} allocates in parts, or on smaller inputs."), "")

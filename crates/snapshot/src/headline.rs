@@ -1,5 +1,6 @@
 //! What a person would say first about a snapshot.
 
+use report::Confidence;
 use report::units::count;
 
 use crate::amounts::{percent, size};
@@ -141,7 +142,11 @@ fn holder_at_peak(timeline: &Timeline) -> String {
         true => "activations saved for a backward pass that did not run",
         false => class.label(),
     };
-    let mut text = format!(", {} ({}) of it {what}", size(bytes), share(bytes, whole));
+    let estimate = match timeline.classes.confidence(class) {
+        Confidence::Low => ", as an estimate",
+        _ => "",
+    };
+    let mut text = format!(", {} ({}) of it {what}{estimate}", size(bytes), share(bytes, whole));
     // (A line that has little of it explains nothing.)
     if site != NO_STACK && percent(of_class, bytes) >= LEAST_SHARE {
         text.push_str(&format!(" ({} from {site})", size(of_class)));

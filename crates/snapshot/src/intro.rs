@@ -15,6 +15,8 @@ const LEAST_PART: f64 = 0.5;
 const MOST_CHANGE: f64 = 2.0;
 /// Reserved memory is told where less of it is allocated, in percent.
 const NEARLY_ALL: f64 = 99.0;
+/// A private pool is told from this share of reserved memory on, in percent.
+const LEAST_PRIVATE: f64 = 50.0;
 /// Blocks that are listed by size, where no stacks are recorded.
 const MOST_BLOCKS: usize = 10;
 /// Sizes of them.
@@ -37,6 +39,7 @@ pub(crate) fn intro(report: &SnapshotReport, first: Option<&(&str, String)>) -> 
     for (device, figures) in devices {
         let is_first = first.is_some_and(|first| first.0 == device);
         lines.extend(state(device, figures, report, is_first));
+        lines.extend(private(device, figures).filter(|_| !report.is_bystander(figures)));
         let usable = figures.timeline.as_ref().filter(|it| it.is_usable() && !reading.is_partial());
         lines.extend(usable.and_then(|it| flat(device, &it.by_step)));
         lines.extend(by_size(device, figures));
@@ -170,6 +173,19 @@ fn state(
         size(totals.reserved),
         size(totals.allocated),
         share(totals.allocated, totals.reserved),
+    ))
+}
+
+/// The private pool that holds half of the reserved memory or more.
+fn private(device: &str, figures: &DeviceReport) -> Option<String> {
+    let whole = figures.totals.reserved;
+    let mut pools = figures.by_pool.iter().filter(|(pool, _)| *pool != "(0, 0)");
+    let (pool, totals) = pools.find(|(_, it)| percent(it.reserved, whole) >= LEAST_PRIVATE)?;
+    Some(format!(
+        "Device {device}: {} ({}) of the reserved memory are in private pool {pool}, as CUDA graphs and torch.cuda.MemPool make them (the \
+         cache of an inference engine, for example): other pools cannot use what is free in it.",
+        size(totals.reserved),
+        share(totals.reserved, whole)
     ))
 }
 

@@ -1,6 +1,6 @@
 //! The report on a snapshot as sections and tables.
 
-use report::units::count;
+use report::units::{count, plural};
 use report::{Cell, Column, Row, Section, Table, Unit};
 use serde::Serialize;
 
@@ -313,8 +313,18 @@ fn timeline_section(
     if !timeline.by_step.is_empty() {
         let table = Table::of("memory-by-step", "Memory by step", &timeline.by_step);
         // (A sentence says that steps are alike.)
-        let n = timeline.by_step.iter().filter(|row| row.step > 0).count();
-        let is_told = n < 2 || flat(device, &timeline.by_step).is_some();
+        let steps: Vec<_> = timeline.by_step.iter().filter(|row| row.step > 0).collect();
+        // (The first sentence has the figures of a single step, but for what it still asked the driver for.)
+        if let [only] = steps.as_slice()
+            && only.segment_allocs > 0
+        {
+            section.intro.push(format!(
+                "The only recorded step takes {} from the driver: the cache did not hold what it needs, as in a first step \
+                 or after empty_cache.",
+                plural(only.segment_allocs, "segment or page", "segments or pages")
+            ));
+        }
+        let is_told = steps.len() < 2 || flat(device, &timeline.by_step).is_some();
         section.tables.push(table.only_on_page(is_told));
     }
     section.tables.extend([

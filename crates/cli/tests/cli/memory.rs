@@ -173,3 +173,19 @@ fn a_range_of_the_events_is_told_and_the_rest_is_counted() {
         assert!(refused.stderr.contains(why), "{range}: {}", refused.stderr);
     }
 }
+
+#[test]
+fn a_snapshot_without_a_timeline_is_printed_though_its_peak_was_asked_for() {
+    let folder = Folder::new("memory-no-peak");
+    let block = r#"{"address": 1048576, "size": 1024, "requested_size": 1000, "state": "active_allocated", "frames": []}"#;
+    let snapshot = format!(
+        r#"{{"segments": [{{"device": 0, "address": 1048576, "total_size": 1024, "allocated_size": 1024, "active_size": 1024,
+        "stream": 0, "segment_type": "small", "blocks": [{block}]}}], "device_traces": [[]]}}"#
+    );
+    folder.write("a.json", snapshot);
+    let said = folder.run(&["memory", "a.json", "--at-peak"]).done().stdout;
+    assert!(said.contains("Device 0 at the time of the snapshot"), "{said}");
+    assert!(said.contains("The file has no timeline, so it shows no peak"), "{said}");
+    let found = folder.run(&["memory", "a.json", "--at-peak", "--json"]).done().json();
+    assert_eq!(found["states"], serde_json::json!({}));
+}

@@ -135,6 +135,11 @@ fn one(
         };
         if is_enough {
             validation.clear();
+        } else if granted > 0 {
+            validation.push_str(&format!(
+                " A segment for the request needs {} more than is free on the device.",
+                size(oom.size.saturating_sub(granted))
+            ));
         }
         match is_fragmented {
             true => format!("Fragmentation: {sum}, but no single range holds it."),
