@@ -3,7 +3,7 @@
 use report::Confidence;
 use report::units::count;
 
-use crate::amounts::{percent, size};
+use crate::amounts::{percent, share, size};
 use crate::classes::function_of;
 use crate::findings::{LEAST_CLASS, at};
 use crate::report::{OomRow, SnapshotReport, Timeline};
@@ -173,13 +173,6 @@ fn function(sites: &[SiteRow]) -> Option<(String, usize, i64)> {
     }
     (n <= MOST_LINES && bytes.saturating_mul(2) >= first.bytes.saturating_mul(3))
         .then_some((name, n, bytes))
-}
-
-/// A share in percent, in words.
-#[inline(never)]
-pub(crate) fn share(part: i64, whole: i64) -> String {
-    let share = format!("{:.0}%", percent(part, whole));
-    if share == "100%" && part < whole { "over 99%".to_owned() } else { share }
 }
 
 /// The call site that holds most, where that says something.

@@ -2,8 +2,7 @@
 
 use report::units::{count, plural};
 
-use crate::amounts::{percent, size};
-use crate::headline::share;
+use crate::amounts::{percent, share, size};
 use crate::model::{LeftOut, Reading};
 use crate::report::{DeviceReport, OomRow, SnapshotReport, Timeline};
 use crate::site::NO_STACK;

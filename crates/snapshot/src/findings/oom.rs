@@ -4,10 +4,9 @@ use report::units::{count, plural};
 use report::{Confidence, Finding};
 
 use super::{LEAST_CLASS, LEVERS, SHAPES, stable};
-use crate::amounts::{percent, size};
+use crate::amounts::{percent, share, size};
 use crate::claim::put;
 use crate::classes::{Class, function_of};
-use crate::headline::share;
 use crate::report::{OomRow, SnapshotReport, Timeline};
 use crate::site::NO_STACK;
 use crate::whatif::WhatIf;
