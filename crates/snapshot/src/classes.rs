@@ -154,7 +154,9 @@ pub(crate) fn classes(
         lives.add(life, class_of(rule));
     });
     let mut classes = sums.finish(sites);
-    classes.is_before_backward = run.is_training && !run.has_backward;
+    // (A ring of events may have lost those of a step that is marked.)
+    let has_step = snapshot.annotations.iter().any(|mark| mark.name.starts_with("Optimizer.step"));
+    classes.is_before_backward = run.is_training && !run.has_backward && !has_step;
     let class = classes.largest().map(|largest| largest.0);
     let at = (levels.get(peak).copied().unwrap_or_default(), peak);
     let is_replaced = classes.state.1 > 0;

@@ -24,6 +24,9 @@ const MOST_LINES: usize = 10;
 /// A second call site is named from this share of the first one's bytes on, in percent.
 const LEAST_EQUAL: f64 = 99.0;
 
+/// A call site is named instead of a class of which it holds this part, in percent.
+const MOST_OF_CLASS: f64 = 90.0;
+
 /// The device and the sentence; `None` where nothing more than its state is recorded, or where only a part of the file was read.
 pub(crate) fn headline(report: &SnapshotReport) -> Option<(&str, String)> {
     if report.reading.is_partial() {
@@ -133,9 +136,12 @@ fn holder_at_peak(timeline: &Timeline) -> String {
     let (sites, whole) = (&timeline.replay.peak_sites, timeline.replay.peak_requested);
     let of_site = holder(sites, whole);
     let most = sites.first().map_or(0, |top| top.bytes);
+    // (A function that holds nearly all of a class says more than the class.)
+    let of_function = function(sites).map_or(0, |of| of.2).max(most);
+    let is_more = |bytes: i64| bytes > most && percent(of_function, bytes) < MOST_OF_CLASS;
     let class = timeline.classes.largest();
     let class =
-        class.filter(|(_, bytes, ..)| *bytes > most && percent(*bytes, whole) >= LEAST_CLASS);
+        class.filter(|(_, bytes, ..)| is_more(*bytes) && percent(*bytes, whole) >= LEAST_CLASS);
     let Some((class, bytes, site, of_class)) = class else { return of_site };
     let is_unused = timeline.classes.never_used.saturating_mul(2) >= bytes;
     let what = match is_unused {

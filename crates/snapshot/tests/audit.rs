@@ -131,6 +131,12 @@ fn a_full_device_is_not_fragmented() {
             && validation.contains("needs 5.00 MiB more than is free on the device"),
         "{validation}"
     );
+    // An optimizer step that is marked is none that is still to come.
+    let mut later = first_forward(98);
+    later.step();
+    later.oom(100, 95);
+    let after = finding(&later.report(10).0, "out-of-memory")["validation"].to_string();
+    assert!(!after.contains("no backward pass"), "{after}");
     // The sentences on the failure have the state, too.
     assert!(!text.contains("at the time of the snapshot"), "{text}");
     // Of much that is free the cause is fragmentation, and the sum is told.
