@@ -44,6 +44,7 @@ fn one(
         at(oom),
         match oom.cached_free_same_stream {
             0 => "nothing".to_owned(),
+            bytes if oom.is_exact => size(bytes),
             bytes => format!("at most {}", size(bytes)),
         }
     );
