@@ -93,6 +93,11 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         sections.extend(in_trace.map(|(_, section)| section));
         sections.extend(report.sections());
         sections.extend(states.iter().map(|(device, state)| state.section(device)));
+        if arguments.at_peak && states.is_empty() {
+            let mut section = Section::new("state", "State at the peak");
+            section.intro.push(without_peak(&snapshot).to_owned());
+            sections.push(section);
+        }
         // (Some chapters have only tables for the page.)
         sections.retain(|section| {
             !section.intro.is_empty()
@@ -103,6 +108,15 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     };
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(())
+}
+
+/// Why no device has a state at its peak.
+fn without_peak(snapshot: &Snapshot) -> &'static str {
+    if snapshot.traces.iter().all(|events| events.len() < 2) {
+        "The file has no timeline, so it shows no peak and no state at one."
+    } else {
+        "The events contradict the segments or are incomplete, so no state at a peak is shown."
+    }
 }
 
 /// What changed since an earlier snapshot.
@@ -247,9 +261,6 @@ fn states(
     match arguments.at_event {
         Some(index) if states.is_empty() => {
             Err(Usage(format!("--at-event {index}: no device has as many events")).into())
-        }
-        None if arguments.at_peak && states.is_empty() => {
-            Err(Usage("--at-peak: no device has a consistent timeline".to_owned()).into())
         }
         _ => Ok(states),
     }

@@ -21,3 +21,10 @@ pub(crate) fn amount(bytes: i64) -> Cell<'static> {
         Err(_) => Cell::missing("below 0: the file is inconsistent"),
     }
 }
+
+/// A share in percent, in words.
+#[inline(never)]
+pub(crate) fn share(part: i64, whole: i64) -> String {
+    let share = format!("{:.0}%", percent(part, whole));
+    if share == "100%" && part < whole { "over 99%".to_owned() } else { share }
+}

@@ -18,7 +18,7 @@ use crate::stacks::StackId;
 use falls::Lives;
 pub(crate) use falls::{AtPeak, Falls, function_of};
 pub(crate) use rules::Marks;
-use rules::{MAYBE_ACTIVATIONS, RULES, Rule};
+use rules::{MAYBE_ACTIVATIONS, NEVER_USED, RULES, Rule};
 
 /// What an allocation is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -86,6 +86,8 @@ struct Run {
     last: Option<Phase>,
     /// Whether something shows a step of training.
     is_training: bool,
+    /// Whether an event is of backward or of the optimizer.
+    has_backward: bool,
     /// The place of the failed allocation that ended the run: what is freed behind it was in use until then. The end of the events on
     /// another device than the one that failed.
     failed: Option<usize>,
@@ -118,6 +120,12 @@ pub(crate) struct Classes {
     pub(crate) attention: Vec<(String, i64)>,
     /// Bytes of state that the optimizer allocated, and of state that it freed: where it makes its state anew, and does not write to it.
     pub(crate) state: (i64, i64),
+    /// Bytes of activations at the peak that were allocated inside of torch.utils.checkpoint.
+    pub(crate) checkpointed: i64,
+    /// Bytes of activations at the peak that were freed with the graph, without a backward pass.
+    pub(crate) never_used: i64,
+    /// Whether it is a training step whose backward pass and optimizer step are not recorded.
+    pub(crate) is_before_backward: bool,
     /// The peak without some of them.
     pub(crate) falls: Falls,
 }
@@ -138,16 +146,22 @@ pub(crate) fn classes(
         attention: BTreeMap::new(),
         has_softmax: false,
         state: (0, 0),
+        checkpointed: 0,
     };
     let mut lives = Lives::default();
-    told(snapshot, device, marks, |life, rule| {
+    let run = told(snapshot, device, marks, |life, rule| {
         sums.add(life, rule, sites);
         lives.add(life, class_of(rule));
     });
     let mut classes = sums.finish(sites);
+    // (A ring of events may have lost those of a step that is marked.)
+    let has_step = snapshot.annotations.iter().any(|mark| mark.name.starts_with("Optimizer.step"));
+    classes.is_before_backward = run.is_training && !run.has_backward && !has_step;
     let class = classes.largest().map(|largest| largest.0);
     let at = (levels.get(peak).copied().unwrap_or_default(), peak);
+    let is_replaced = classes.state.1 > 0;
     classes.falls = lives.falls(levels, at, class, (&snapshot.stacks, sites));
+    classes.falls.steady = lives.steady(levels).filter(|_| !is_replaced);
     classes
 }
 
@@ -162,12 +176,17 @@ pub(crate) fn lives(
     marks: &[Marks],
     mut each: impl FnMut(&Life, Class),
 ) {
-    told(snapshot, device, marks, |life, rule| each(life, class_of(rule)));
+    let _ = told(snapshot, device, marks, |life, rule| each(life, class_of(rule)));
 }
 
 /// Calls `each` with every life and the place of the rule that tells it.
 #[inline(never)]
-fn told(snapshot: &Snapshot, device: i64, marks: &[Marks], mut each: impl FnMut(&Life, usize)) {
+fn told(
+    snapshot: &Snapshot,
+    device: i64,
+    marks: &[Marks],
+    mut each: impl FnMut(&Life, usize),
+) -> Run {
     let trace = snapshot.trace(device);
     let of = |stack: StackId| marks.get(stack as usize).copied().filter(|marks| marks.has_frames);
     let mut run = Run::of(trace, &of);
@@ -242,6 +261,7 @@ fn told(snapshot: &Snapshot, device: i64, marks: &[Marks], mut each: impl FnMut(
         };
         run.tell(&life, &mut each);
     }
+    run
 }
 
 /// The place of a failed allocation that nothing is allocated after.
@@ -279,12 +299,13 @@ impl Run {
                 nameless += u64::from(is_birth);
                 continue;
             };
-            run.is_training |= matches!(marks.phase, Phase::Optimizer | Phase::Backward);
+            run.has_backward |= matches!(marks.phase, Phase::Optimizer | Phase::Backward);
             if is_birth || event.action == Action::FreeCompleted {
                 backward += u64::from(is_birth && marks.phase == Phase::Backward);
                 run.last = Some(marks.phase);
             }
         }
+        run.is_training = run.has_backward;
         run.has_nameless_backward = run.is_training && nameless > 10 * backward;
         run
     }
@@ -299,6 +320,7 @@ struct Sums {
     has_softmax: bool,
     /// State of an optimizer: allocated, freed by it.
     state: (i64, i64),
+    checkpointed: i64,
 }
 
 impl Sums {
@@ -322,6 +344,9 @@ impl Sums {
             row.1 += 1;
             let sum = self.sites.entry((rule.class, site)).or_default();
             *sum = sum.saturating_add(life.size);
+            if rule.class == Class::Activation && life.birth.is_some_and(|it| it.is_checkpoint) {
+                self.checkpointed = self.checkpointed.saturating_add(life.size);
+            }
             if let Some(birth) = life.birth.filter(Marks::is_attention) {
                 self.has_softmax |= birth.is_unfused_softmax();
                 let sum = self.attention.entry(site).or_default();
@@ -344,7 +369,7 @@ impl Sums {
             allocations: sum.3,
         };
         let is_used = |(_, sum): &(&Rule, &(i64, u64, i64, u64))| sum.1 + sum.3 > 0;
-        let rows = RULES.iter().zip(&self.rows).filter(is_used).map(row).collect();
+        let rows: Vec<_> = RULES.iter().zip(&self.rows).filter(is_used).map(row).collect();
         let mut peak_sites: Vec<_> = self
             .sites
             .into_iter()
@@ -355,7 +380,11 @@ impl Sums {
         let mut attention: Vec<_> =
             attention.map(|(site, bytes)| (sites.name(site).to_owned(), bytes)).collect();
         attention.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        Classes { rows, peak_sites, attention, state: self.state, falls: Falls::default() }
+        let (state, checkpointed) = (self.state, self.checkpointed);
+        let is_unused = |row: &&ClassRow| row.rule == NEVER_USED;
+        let never_used = rows.iter().find(is_unused).map_or(0, |row| row.peak_bytes);
+        let rest = Classes::default();
+        Classes { rows, peak_sites, attention, state, checkpointed, never_used, ..rest }
     }
 }
 

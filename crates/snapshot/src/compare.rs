@@ -83,6 +83,9 @@ pub struct Comparison {
     sites: BTreeMap<String, Vec<SiteChange>>,
     /// Call sites that changed and are not listed.
     omitted_sites: usize,
+    /// The device of each snapshot, where each has one and they differ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ranks: Option<(String, String)>,
 }
 
 impl SnapshotReport {
@@ -131,13 +134,17 @@ impl DeviceSummary {
 #[must_use]
 pub fn compare(before: &Summary, after: &Summary) -> Comparison {
     let mut comparison = Comparison::default();
+    let ranks = ranks(before, after);
     let mut devices: Vec<&String> = before.devices.keys().chain(after.devices.keys()).collect();
     devices.sort_unstable();
     devices.dedup();
+    // (A pair has one chapter, under the device of the later snapshot.)
+    devices.retain(|device| ranks.is_none_or(|(first, _)| *device != first));
     let none = DeviceSummary::default();
     for device in devices {
-        let of = |summary: &'_ Summary| summary.devices.get(device).cloned();
-        let (before, after) = (of(before), of(after));
+        let other = ranks.filter(|(_, second)| *second == device).map_or(device, |pair| pair.0);
+        let (before, after) =
+            (before.devices.get(other).cloned(), after.devices.get(device).cloned());
         let names = before.iter().chain(&after).next().map_or(&[][..], |any| &any.totals);
         for (at, (what, _)) in names.iter().enumerate() {
             let bytes = |of: &Option<DeviceSummary>| of.as_ref()?.totals.get(at)?.1;
@@ -156,7 +163,15 @@ pub fn compare(before: &Summary, after: &Summary) -> Comparison {
         rows.truncate(MOST_ROWS);
         comparison.sites.insert(device.clone(), rows);
     }
+    comparison.ranks = ranks.map(|(first, second)| (first.clone(), second.clone()));
     comparison
+}
+
+/// The one device of each snapshot, where they differ: two ranks of a run.
+fn ranks<'a>(before: &'a Summary, after: &'a Summary) -> Option<(&'a String, &'a String)> {
+    let one = |of: &'a Summary| of.devices.keys().next().filter(|_| of.devices.len() == 1);
+    let (first, second) = (one(before)?, one(after)?);
+    (first != second).then_some((first, second))
 }
 
 /// `file:function` of `file:line:function`.
@@ -390,6 +405,11 @@ impl Comparison {
     pub fn sections(&self) -> Vec<Section> {
         let mut section = Section::new("memory-compare", "What changed");
         section.intro.extend(self.headline());
+        if let Some((first, second)) = &self.ranks {
+            section.intro.push(format!(
+                "The earlier snapshot is of device {first}, the later one of device {second}: they are compared as two ranks, by call site."
+            ));
+        }
         if self.omitted_sites > 0 {
             section.intro.push(format!(
                 "{} call sites with smaller changes are not listed.",

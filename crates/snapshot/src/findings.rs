@@ -17,12 +17,16 @@ use crate::classes::{AtPeak, Class, Falls};
 use crate::model::Snapshot;
 use crate::report::{SnapshotReport, Timeline};
 use crate::site::{ANOMALY, NO_STACK, of_it_in};
+use crate::spelling::has;
 
 /// A class of memory is worth a finding from this share of the peak on, in percent.
-const LEAST_CLASS: f64 = 30.0;
+pub(crate) const LEAST_CLASS: f64 = 30.0;
 
 /// Attention that stores its scores is worth a finding from this share of the peak on, in percent.
 const LEAST_ATTENTION: f64 = 10.0;
+
+/// Activations that no backward pass uses are worth a finding from this share of the peak on, in percent.
+const LEAST_UNUSED: f64 = 10.0;
 
 /// State that is replaced is worth a finding from this share of the peak on, in percent.
 const LEAST_REPLACED: f64 = 5.0;
@@ -73,8 +77,19 @@ const LEVERS: &[Lever] = &[
     },
 ];
 
+/// What helps against fragmentation where sizes differ from step to step.
+const SHAPES: &str = " Or keep tensor shapes stable: sizes of the same lines differ between steps.";
+
 /// What helps against fragmentation without a setting.
-const STABLE: &str = "Keep tensor shapes stable, and allocate what stays before what goes, so that free memory fits.";
+fn stable(has_varying_sizes: bool) -> &'static str {
+    match has_varying_sizes {
+        true => {
+            "Keep tensor shapes stable: sizes of the same lines differ between steps. Allocate what stays before what goes, so that free \
+             memory fits."
+        }
+        false => "Allocate what stays before what goes, so that free memory fits.",
+    }
+}
 
 /// Every finding, the worst first per device.
 pub(crate) fn findings(snapshot: &Snapshot, report: &SnapshotReport) -> Vec<Finding> {
@@ -96,6 +111,7 @@ pub(crate) fn findings(snapshot: &Snapshot, report: &SnapshotReport) -> Vec<Find
             inconsistent(device, timeline, &mut findings);
             oom::out_of_memory(report, device, timeline, &mut findings);
             if timeline.is_usable() {
+                unused_graph(device, timeline, &mut findings);
                 attention(device, timeline, &mut findings);
                 // (A failed allocation has a finding that says what most of the memory is for.)
                 if !has_failed {
@@ -219,7 +235,10 @@ fn attention(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
                 "these blocks",
                 (peak, rest),
                 match timeline.classes.bytes_of(Class::Activation) {
-                    0 => "The outputs of attention, which are counted, stay.",
+                    // (Without a backward pass it has no temporaries.)
+                    bytes if bytes == timeline.classes.never_used => {
+                        "The outputs of attention, which are counted, stay."
+                    }
                     _ => {
                         "Temporaries of their backward pass, which are not counted, go too; the outputs of attention, which are counted, \
                       stay."
@@ -227,6 +246,44 @@ fn attention(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
                 },
             ),
             &format!("devices.{device}.replay.peak_by_site"),
+        ],
+    );
+}
+
+/// Activations that forward saved for a backward pass that did not run.
+fn unused_graph(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
+    let (bytes, peak) = (timeline.classes.never_used, timeline.replay.peak_requested);
+    let share = percent(bytes, peak);
+    if share < LEAST_UNUSED {
+        return;
+    }
+    let observation = format!(
+        "Device {device}: {} of the {} in use at the peak ({share:.0}%) were saved in forward for a backward pass and freed with the \
+         graph of autograd, without a backward pass.",
+        size(bytes),
+        size(peak),
+    );
+    let is_all = timeline.classes.bytes_of(Class::Activation) == bytes;
+    let rest = timeline.classes.falls.class.filter(|_| is_all);
+    let rest =
+        rest.filter(|_| timeline.classes.largest().is_some_and(|it| it.0 == Class::Activation));
+    put(
+        to,
+        "graph-without-backward",
+        Confidence::High,
+        [
+            &observation,
+            "Outside torch.no_grad() and torch.inference_mode(), each layer keeps for backward what the next layers no longer need.",
+            "For inference and evaluation, call the model under torch.inference_mode() or torch.no_grad().",
+            &rest.map_or_else(String::new, |rest| {
+                falls(
+                    timeline,
+                    "these blocks",
+                    (peak, rest),
+                    "On top comes what one layer needs while it runs.",
+                )
+            }),
+            &format!("classes.{device}"),
         ],
     );
 }
@@ -276,6 +333,11 @@ fn peak(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
         _ if top.activations.saturating_mul(2) >= top.bytes => (
             "Backward needs these bytes: checkpoint the function (torch.utils.checkpoint), or call it on smaller inputs.".to_owned(),
             "On top comes what a checkpoint keeps: the inputs of the function, and one call of it while backward computes it again.",
+        ),
+        Some((frame, _)) if has(frame, "_multi_tensor_") => (
+            "Give the optimizer fused=True, or foreach=False: its loops over all tensors at once (foreach) keep temporaries of all of them."
+                .to_owned(),
+            "",
         ),
         Some((frame, _)) => {
             (format!("Compute what {frame} allocates in parts, or on smaller inputs."), "")
@@ -371,6 +433,10 @@ fn class_of_peak<'a>(
     if share < LEAST_CLASS {
         return None;
     }
+    // (They have a finding of their own.)
+    if class == Class::Activation && timeline.classes.never_used.saturating_mul(2) >= bytes {
+        return Some(site);
+    }
     let rest = timeline.classes.falls.class?;
     let most = match site {
         NO_STACK => String::new(),
@@ -393,17 +459,24 @@ fn class_of_peak<'a>(
         ),
         _ => "these blocks",
     };
+    let steady = &timeline.classes.falls.steady;
+    let validation = match steady.as_ref().filter(|_| class == Class::OptimizerState) {
+        Some(it) => format!(
+            "The optimizer allocates this state from event {} on, and it stays: the next step peaks near {} ({} before that event and the \
+             state; an estimate), without the state near {}. {}",
+            count(it.event as u64),
+            size(it.peak()),
+            size(it.before),
+            size(it.before.max(rest)),
+            lever.stays
+        ),
+        None => falls(timeline, what, (peak, rest), lever.stays),
+    };
     put(
         to,
         "peak-class",
         timeline.classes.confidence(class),
-        [
-            &observation,
-            lever.why,
-            lever.action,
-            &falls(timeline, what, (peak, rest), lever.stays),
-            &format!("classes.{device}"),
-        ],
+        [&observation, lever.why, lever.action, &validation, &format!("classes.{device}")],
     );
     Some(site)
 }

@@ -1,10 +1,11 @@
 //! What a person would say first about a snapshot.
 
+use report::Confidence;
 use report::units::count;
 
-use crate::amounts::{percent, size};
+use crate::amounts::{percent, share, size};
 use crate::classes::function_of;
-use crate::findings::at;
+use crate::findings::{LEAST_CLASS, at};
 use crate::report::{OomRow, SnapshotReport, Timeline};
 use crate::site::{NO_STACK, SiteRow, of_it_in};
 
@@ -22,6 +23,9 @@ const MOST_LINES: usize = 10;
 
 /// A second call site is named from this share of the first one's bytes on, in percent.
 const LEAST_EQUAL: f64 = 99.0;
+
+/// A call site is named instead of a class of which it holds this part, in percent.
+const MOST_OF_CLASS: f64 = 90.0;
 
 /// The device and the sentence; `None` where nothing more than its state is recorded, or where only a part of the file was read.
 pub(crate) fn headline(report: &SnapshotReport) -> Option<(&str, String)> {
@@ -73,7 +77,7 @@ fn ran_out(device: &str, timeline: &Timeline, oom: &OomRow) -> String {
     );
     if timeline.is_usable() {
         let replay = &timeline.replay;
-        let top = holder(&replay.peak_sites, replay.peak_requested);
+        let top = holder_at_peak(timeline);
         if replay.peak_requested > oom.live_requested && !top.is_empty() {
             text.push_str(&format!(". The peak was {}", size(replay.peak_requested)));
         }
@@ -88,8 +92,9 @@ fn peak(device: &str, timeline: &Timeline, report: &SnapshotReport) -> String {
     let replay = &timeline.replay;
     let n = timeline.levels.requested.len().saturating_sub(1);
     let at = match replay.peak_index {
-        0 => "before the first event".to_owned(),
-        index => format!("at event {}", count(index as u64)),
+        0 => format!("before the first event of {}", count(n as u64)),
+        index if index == n => format!("at the end of {} events", count(n as u64)),
+        index => format!("before event {} of {}", count(index as u64), count(n as u64)),
     };
     let is_ranged = report.reading.left_out_of(device).is_some();
     let scope = match (is_ranged, replay.peak_index == n) {
@@ -101,16 +106,65 @@ fn peak(device: &str, timeline: &Timeline, report: &SnapshotReport) -> String {
     let nameless = replay.peak_sites.first().filter(|top| top.site == NO_STACK);
     let nameless = nameless.map_or(0, |top| top.bytes.min(replay.peak_untraced_bytes));
     format!(
-        "Memory in use peaks at {} on device {device}, {at} of {}{scope}{}.{}",
+        "Memory in use peaks at {} on device {device}, {at}{scope}{}.{}",
         size(replay.peak_requested),
-        count(n as u64),
-        holder(&replay.peak_sites, replay.peak_requested),
+        holder_at_peak(timeline),
         match percent(nameless, replay.peak_requested) >= MOST_NAMELESS && !is_ranged {
             true =>
                 " Start recording before the model is loaded to see who holds what has no stack.",
             false => "",
         }
-    )
+    ) + &steady(timeline)
+}
+
+/// What the next step needs, where the recorded peak is lower because the optimizer makes its state in the record.
+#[inline(never)]
+fn steady(timeline: &Timeline) -> String {
+    timeline.classes.falls.steady.as_ref().map_or_else(String::new, |it| {
+        format!(
+            " The next step peaks near {} (an estimate): the optimizer allocates {} of state from event {} on, which stays.",
+            size(it.peak()),
+            size(it.state),
+            count(it.event as u64)
+        )
+    })
+}
+
+/// What holds most of the peak: a class where it has more than each call site; else a call site.
+#[inline(never)]
+fn holder_at_peak(timeline: &Timeline) -> String {
+    let (sites, whole) = (&timeline.replay.peak_sites, timeline.replay.peak_requested);
+    let of_site = holder(sites, whole);
+    let most = sites.first().map_or(0, |top| top.bytes);
+    // (A function that holds nearly all of a class says more than the class.)
+    let of_function = function(sites).map_or(0, |of| of.2).max(most);
+    let is_more = |bytes: i64| bytes > most && percent(of_function, bytes) < MOST_OF_CLASS;
+    let class = timeline.classes.largest();
+    let class =
+        class.filter(|(_, bytes, ..)| is_more(*bytes) && percent(*bytes, whole) >= LEAST_CLASS);
+    let Some((class, bytes, site, of_class)) = class else { return of_site };
+    let is_unused = timeline.classes.never_used.saturating_mul(2) >= bytes;
+    let what = match is_unused {
+        true => "activations saved for a backward pass that did not run",
+        false => class.label(),
+    };
+    let estimate = match timeline.classes.confidence(class) {
+        Confidence::Low => ", as an estimate",
+        _ => "",
+    };
+    let mut text = format!(", {} ({}) of it {what}{estimate}", size(bytes), share(bytes, whole));
+    // (A line that has little of it explains nothing.)
+    if site != NO_STACK && percent(of_class, bytes) >= LEAST_SHARE {
+        text.push_str(&format!(" ({} from {site})", size(of_class)));
+    }
+    if let Some(first) = sites.first().filter(|top| top.site == NO_STACK) {
+        text.push_str(&format!(
+            ", and {} ({}) without a recorded stack",
+            size(first.bytes),
+            share(first.bytes, whole)
+        ));
+    }
+    text
 }
 
 /// The lines of a function whose sum says more than the first of them: its name, their number and bytes.
@@ -125,13 +179,6 @@ fn function(sites: &[SiteRow]) -> Option<(String, usize, i64)> {
     }
     (n <= MOST_LINES && bytes.saturating_mul(2) >= first.bytes.saturating_mul(3))
         .then_some((name, n, bytes))
-}
-
-/// A share in percent, in words.
-#[inline(never)]
-pub(crate) fn share(part: i64, whole: i64) -> String {
-    let share = format!("{:.0}%", percent(part, whole));
-    if share == "100%" && part < whole { "over 99%".to_owned() } else { share }
 }
 
 /// The call site that holds most, where that says something.

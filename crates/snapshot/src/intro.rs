@@ -2,22 +2,27 @@
 
 use report::units::{count, plural};
 
-use crate::amounts::{percent, size};
-use crate::headline::share;
+use crate::amounts::{percent, share, size};
 use crate::model::{LeftOut, Reading};
-use crate::report::{DeviceReport, SnapshotReport, Timeline};
+use crate::report::{DeviceReport, OomRow, SnapshotReport, Timeline};
 use crate::site::NO_STACK;
 use crate::steps::flat;
 
 /// Free memory is told from this share of reserved memory on, in percent.
 const LEAST_PART: f64 = 0.5;
+/// The state at the end is that at a failed allocation up to this change, in percent of reserved memory.
+const MOST_CHANGE: f64 = 2.0;
+/// Reserved memory is told where less of it is allocated, in percent.
+const NEARLY_ALL: f64 = 99.0;
+/// A private pool is told from this share of reserved memory on, in percent.
+const LEAST_PRIVATE: f64 = 50.0;
 /// Blocks that are listed by size, where no stacks are recorded.
 const MOST_BLOCKS: usize = 10;
 /// Sizes of them.
 const MOST_SIZES: usize = 4;
 
-/// The sentences of the first chapter; `first` is that of a person.
-pub(crate) fn intro(report: &SnapshotReport, first: Option<&str>) -> Vec<String> {
+/// The sentences of the first chapter; `first` is that of a person, with its device.
+pub(crate) fn intro(report: &SnapshotReport, first: Option<&(&str, String)>) -> Vec<String> {
     let SnapshotReport { devices, reading, is_complete, .. } = report;
     let mut lines = Vec::new();
     let mut gaps = gaps_of(reading);
@@ -25,13 +30,15 @@ pub(crate) fn intro(report: &SnapshotReport, first: Option<&str>) -> Vec<String>
         // Before any figure, because every figure is too small.
         lines.append(&mut gaps);
     }
-    lines.extend(first.map(str::to_owned));
+    lines.extend(first.map(|first| first.1.clone()));
     lines.extend(reading.left_out.iter().map(|(device, left_out)| {
         let kept = report.n_events(&device.to_string());
         ranged(*device, *left_out, kept as u64)
     }));
     for (device, figures) in devices {
-        lines.extend(state(device, figures, report));
+        let is_first = first.is_some_and(|first| first.0 == device);
+        lines.extend(state(device, figures, report, is_first));
+        lines.extend(private(device, figures).filter(|_| !report.is_bystander(figures)));
         let usable = figures.timeline.as_ref().filter(|it| it.is_usable() && !reading.is_partial());
         lines.extend(usable.and_then(|it| flat(device, &it.by_step)));
         lines.extend(by_size(device, figures));
@@ -72,7 +79,12 @@ fn not_recorded(report: &SnapshotReport) -> Option<String> {
     } else if is_single {
         "The file records no timeline: it has a single event, as with enabled=\"state\"."
     } else if has_stacks {
-        "The file has no events: recording was off when the snapshot was taken."
+        return Some(
+            "The file has stacks and no events: recording was on, and off when the snapshot was taken; turning it off discards the events. \
+             For a peak and its causes, write the snapshot after the steps of interest and before \
+             torch.cuda.memory._record_memory_history(enabled=None)."
+                .to_owned(),
+        );
     } else {
         "The file has no events and no stacks: recording was off (an observer of failed allocations alone does not turn it on)."
     };
@@ -105,7 +117,13 @@ fn ranged(device: usize, LeftOut { before, behind }: LeftOut, kept: u64) -> Stri
 }
 
 /// The state of a device at the end; `None` where it says nothing of the run, because an error freed what was in use.
-fn state(device: &str, figures: &DeviceReport, report: &SnapshotReport) -> Option<String> {
+/// `is_first`: the first sentence is on this device.
+fn state(
+    device: &str,
+    figures: &DeviceReport,
+    report: &SnapshotReport,
+    is_first: bool,
+) -> Option<String> {
     let (totals, timeline) = (&figures.totals, figures.timeline.as_ref());
     if report.is_bystander(figures) {
         let usable = timeline.filter(|it| it.is_usable());
@@ -124,6 +142,15 @@ fn state(device: &str, figures: &DeviceReport, report: &SnapshotReport) -> Optio
     if timeline.is_some_and(Timeline::is_unwound) {
         return None;
     }
+    // (The sentences on the failed allocation have the same figures.)
+    let last = timeline.and_then(|it| it.ooms.last());
+    let is_same = |oom: &OomRow| {
+        let change = totals.allocated.saturating_sub(oom.live_requested).saturating_abs();
+        oom.reserved == totals.reserved && percent(change, totals.reserved) < MOST_CHANGE
+    };
+    if last.is_some_and(is_same) && is_first {
+        return None;
+    }
     let mut parts = String::new();
     for (bytes, what) in [
         (figures.free.releasable, "free and returnable"),
@@ -135,11 +162,29 @@ fn state(device: &str, figures: &DeviceReport, report: &SnapshotReport) -> Optio
             parts.push_str(&format!(", {} {what}", size(bytes)));
         }
     }
+    // (The first sentence has what is in use: nearly all.)
+    let is_told = is_first && !timeline.is_some_and(Timeline::is_usable);
+    if is_told && parts.is_empty() && percent(totals.allocated, totals.reserved) >= NEARLY_ALL {
+        return None;
+    }
     Some(format!(
         "Device {device} at the time of the snapshot: {} reserved, {} allocated ({} of reserved){parts}.",
         size(totals.reserved),
         size(totals.allocated),
         share(totals.allocated, totals.reserved),
+    ))
+}
+
+/// The private pool that holds half of the reserved memory or more.
+fn private(device: &str, figures: &DeviceReport) -> Option<String> {
+    let whole = figures.totals.reserved;
+    let mut pools = figures.by_pool.iter().filter(|(pool, _)| *pool != "(0, 0)");
+    let (pool, totals) = pools.find(|(_, it)| percent(it.reserved, whole) >= LEAST_PRIVATE)?;
+    Some(format!(
+        "Device {device}: {} ({}) of the reserved memory are in private pool {pool}, as CUDA graphs and torch.cuda.MemPool make them (the \
+         cache of an inference engine, for example): other pools cannot use what is free in it.",
+        size(totals.reserved),
+        share(totals.reserved, whole)
     ))
 }
 

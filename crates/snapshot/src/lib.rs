@@ -28,6 +28,7 @@ mod intro;
 mod leaks;
 mod library;
 mod model;
+mod phase;
 mod pictures;
 mod reader;
 mod releases;

@@ -115,6 +115,9 @@ pub(crate) struct Timeline {
     /// Memory by step; empty where no steps are marked, and where events and segments disagree.
     #[serde(skip)]
     pub(crate) by_step: Vec<StepRow>,
+    /// Whether stacks allocate other sizes from step to step; `false` where fewer than two steps are marked.
+    #[serde(skip)]
+    pub(crate) has_varying_sizes: bool,
     #[serde(skip)]
     pub(crate) levels: Levels,
     /// Memory over the events.
@@ -165,6 +168,9 @@ pub(crate) struct OomRow {
     /// Free bytes of the stream in the default pool, of the segment type that the request uses.
     #[serde(skip)]
     pub(crate) cached_free_same_pool: i64,
+    /// Whether no block is freed behind it, so that the sizes of free ranges are exact.
+    #[serde(skip)]
+    pub(crate) is_exact: bool,
 }
 
 /// The figures of the reference program: what a person asks first, and what everything else is computed from.
@@ -315,6 +321,7 @@ fn timeline(snapshot: &Snapshot, device: i64, sites: &Sites) -> Timeline {
         ooms: ooms(snapshot, device, &levels, sites),
         classes: Classes::default(),
         by_step: Vec::new(),
+        has_varying_sizes: false,
         picture: None,
         replay,
         levels,
@@ -357,6 +364,7 @@ fn ooms(snapshot: &Snapshot, device: i64, levels: &Levels, sites: &Sites) -> Vec
         .filter(|(_, event)| event.action == Action::Oom)
         .map(|(index, _)| index)
         .collect();
+    let last_free = trace.iter().rposition(|event| event.action == Action::FreeCompleted);
     let states = states_before(snapshot, device, &failed);
     let device_index = usize::try_from(device).unwrap_or(usize::MAX);
     let row = |state: &AllocatorState| {
@@ -384,6 +392,7 @@ fn ooms(snapshot: &Snapshot, device: i64, levels: &Levels, sites: &Sites) -> Vec
                 .get(&pool)
                 .copied()
                 .unwrap_or_default(),
+            is_exact: last_free.is_none_or(|last| last < at),
         })
     };
     states.iter().filter_map(row).collect()

@@ -10,7 +10,7 @@ use crate::pictures;
 use crate::releases::releases;
 use crate::report::{SnapshotReport, Timeline};
 use crate::site::Sites;
-use crate::steps::steps;
+use crate::steps::{has_varying_sizes, steps};
 use crate::whatif::what_if;
 
 /// Adds the rest to the figures of the same snapshot.
@@ -63,6 +63,7 @@ fn add(
         let levels = (&*timeline.levels.requested, timeline.replay.peak_index);
         timeline.classes = classes(snapshot, device, levels, sites, marks);
         timeline.by_step = steps(snapshot, device, &timeline.levels);
+        timeline.has_varying_sizes = has_varying_sizes(trace, &timeline.by_step);
     }
     let chart = Chart::new(trace, timeline.levels.clone(), &timeline.replay, sites);
     timeline.picture = pictures::over_events(name, &chart, &timeline.replay);

@@ -1,6 +1,6 @@
 //! The report on a snapshot as sections and tables.
 
-use report::units::count;
+use report::units::{count, plural};
 use report::{Cell, Column, Row, Section, Table, Unit};
 use serde::Serialize;
 
@@ -15,6 +15,12 @@ use crate::totals::Totals;
 
 /// Autotuning is told from this share of all allocated bytes on, in percent.
 const LEAST_TUNED: f64 = 10.0;
+
+/// Call sites at the end are those at the peak where they hold this part of all bytes, in percent.
+const NEARLY_ALL: i64 = 95;
+
+/// Rounded sizes exceed requested ones by no more than this, in percent, where they are the same blocks.
+const MOST_ROUNDING: i64 = 5;
 
 macro_rules! columns {
     ($($key:ident $title:literal $unit:ident $help:literal $cell:expr;)*) => {
@@ -114,7 +120,7 @@ impl SnapshotReport {
         let Self { devices, reading, what_if, findings, is_complete, .. } = self;
         let mut summary = Section::new("memory", "Memory");
         let first = headline(self);
-        summary.intro = intro(self, first.as_ref().map(|(_, text)| &**text));
+        summary.intro = intro(self, first.as_ref());
         summary.findings.clone_from(findings);
         let mut sections = vec![summary];
         let first = first.map(|(device, _)| device);
@@ -183,11 +189,29 @@ fn totals_section(device: &str, figures: &DeviceReport) -> Section {
             figures.totals.active,
             // (The peak of a recording that ends with it is the state at the end.)
             figures.timeline.as_ref().is_some_and(|it| {
-                it.is_unwound() || it.is_usable() && it.replay.peak_index == figures.events
+                let is_end = || it.replay.peak_index == figures.events || repeats(figures, it);
+                it.is_unwound() || it.is_usable() && is_end()
             }),
         ),
     ];
     section
+}
+
+/// Whether call sites with nearly all bytes in use at the end hold as much at the peak, whose table then has them.
+#[inline(never)]
+fn repeats(figures: &DeviceReport, timeline: &Timeline) -> bool {
+    let peak = timeline.replay.peak_sites.get(..MOST_SITES).unwrap_or(&timeline.replay.peak_sites);
+    let is_there = |row: &&SiteRow| {
+        let same = peak.iter().find(|other| other.site == row.site);
+        // (Sizes at the end are rounded, those at the peak are not.)
+        same.is_some_and(|other| {
+            let change = row.bytes.saturating_sub(other.bytes).saturating_abs();
+            change.saturating_mul(100) <= row.bytes.saturating_mul(MOST_ROUNDING)
+        })
+    };
+    let same = figures.live_sites.iter().filter(is_there);
+    let bytes = same.fold(0_i64, |sum, row| sum.saturating_add(row.bytes));
+    bytes.saturating_mul(100) >= figures.totals.active.saturating_mul(NEARLY_ALL)
 }
 
 /// A table of call sites; documents print those that have at least a thousandth of all bytes, and no table where one site has nearly
@@ -289,7 +313,18 @@ fn timeline_section(
     if !timeline.by_step.is_empty() {
         let table = Table::of("memory-by-step", "Memory by step", &timeline.by_step);
         // (A sentence says that steps are alike.)
-        let is_told = timeline.by_step.len() < 2 || flat(device, &timeline.by_step).is_some();
+        let steps: Vec<_> = timeline.by_step.iter().filter(|row| row.step > 0).collect();
+        // (The first sentence has the figures of a single step, but for what it still asked the driver for.)
+        if let [only] = steps.as_slice()
+            && only.segment_allocs > 0
+        {
+            section.intro.push(format!(
+                "The only recorded step takes {} from the driver: the cache did not hold what it needs, as in a first step \
+                 or after empty_cache.",
+                plural(only.segment_allocs, "segment or page", "segments or pages")
+            ));
+        }
+        let is_told = steps.len() < 2 || flat(device, &timeline.by_step).is_some();
         section.tables.push(table.only_on_page(is_told));
     }
     section.tables.extend([
@@ -353,7 +388,9 @@ impl AllocatorState {
             .iter()
             .map(|(stream, free)| StreamRow { stream: stream.to_string(), cached_free: *free })
             .collect();
-        section.tables.push(Table::of("free-by-stream", "Free by stream", &rows));
+        // (Of one stream the sentence has it.)
+        let table = Table::of("free-by-stream", "Free by stream", &rows);
+        section.tables.push(table.only_on_page(rows.len() < 2));
         section
     }
 }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use crate::amounts::size;
 pub(crate) use crate::library::{is_library, is_python};
+pub(crate) use crate::phase::{ByPhase, Phase, as_reference};
 use crate::spelling::has;
 use crate::stacks::{Frame, StackId, Stacks};
 
@@ -57,50 +58,6 @@ pub(crate) struct Sites {
 
 /// Of a stack: site, the site of the reference program, phase.
 type Place = (u32, u32, Phase);
-
-/// The part of a training step, as far as the stack shows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Phase {
-    Optimizer,
-    Backward,
-    Forward,
-    /// Modules are moved, cast or loaded, also where a hook of a module does it during its forward pass.
-    Moved,
-    /// Another method of a module allocates: `state_dict`, `zero_grad`, `register_buffer`.
-    Method,
-    Unknown,
-    Other,
-}
-
-impl Phase {
-    pub(crate) fn label(self) -> &'static str {
-        match self {
-            Self::Optimizer => "optimizer",
-            Self::Backward => "backward",
-            Self::Forward => "forward",
-            Self::Moved => "moving or loading modules",
-            Self::Method => "other methods of modules",
-            Self::Unknown => "unknown",
-            Self::Other => "other",
-        }
-    }
-}
-
-/// Bytes per phase.
-pub(crate) type ByPhase = BTreeMap<Phase, i64>;
-
-/// Writes the phases of the reference program, which counts as forward whatever a method of a module allocates.
-pub(crate) fn as_reference<S: Serializer>(phases: &ByPhase, to: S) -> Result<S::Ok, S::Error> {
-    let mut phases = phases.clone();
-    for own in [Phase::Moved, Phase::Method] {
-        if let Some(bytes) = phases.remove(&own) {
-            let sum = phases.entry(Phase::Forward).or_default();
-            *sum = sum.saturating_add(bytes);
-        }
-    }
-    phases.serialize(to)
-}
 
 /// Bytes of a site.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -397,11 +354,15 @@ impl<'a> Texts<'a> {
         file.is_python && !file.is_library
     }
 
-    /// The frames of installed packages, but for PyTorch, below a call site, innermost first.
+    /// The frames of installed packages, of PyTorch only those of its optimizers, below a call site, innermost first.
     pub(crate) fn below(&mut self, frames: &[Frame]) -> Vec<Frame> {
         let own = frames.iter().position(|frame| self.is_own(frame)).unwrap_or_default();
         let below = frames.get(..own).unwrap_or_default();
-        below.iter().filter(|frame| self.shown(frame.filename).is_package).copied().collect()
+        let mut is_named = |frame: &&Frame| {
+            let file = self.shown(frame.filename);
+            file.is_package || file.is_optimizer
+        };
+        below.iter().filter(|frame| is_named(frame)).copied().collect()
     }
 
     /// What allocates, where that is no line of the program: a library for itself, a compiler that times kernels, C++ code.
@@ -421,8 +382,11 @@ impl<'a> Texts<'a> {
         }
         let stacks = self.stacks;
         let is_node = |frame: &Frame| autograd_node(stacks.text(frame.name)).is_some();
-        if is_python || frames.iter().any(is_node) {
+        if frames.iter().any(is_node) {
             return None;
+        }
+        if is_python {
+            return self.caller_of_torch(frames);
         }
         let has = |texts: &mut Self, of: fn(&Shown) -> bool| {
             frames.iter().any(|frame| of(&texts.shown(frame.name)))
@@ -437,6 +401,21 @@ impl<'a> Texts<'a> {
         };
         let frame = frames.iter().find(named);
         frame.map(|frame| format!("<C++> {}", plain(stacks.text(frame.name))))
+    }
+
+    /// The innermost frame of an installed package that calls PyTorch, where no frame is of the program.
+    fn caller_of_torch(&mut self, frames: &[Frame]) -> Option<String> {
+        if frames.iter().any(|frame| self.is_own(frame)) {
+            return None;
+        }
+        let frame = frames.iter().find(|frame| self.shown(frame.filename).is_package)?;
+        Some(self.line(frame))
+    }
+
+    /// File, line and function of a frame.
+    fn line(&self, frame: &Frame) -> String {
+        let (file, name) = (self.stacks.text(frame.filename), self.stacks.text(frame.name));
+        format!("{file}:{}:{name}", frame.line)
     }
 
     /// The innermost Python frame of the program; else the node of autograd, because the backward thread has no frame of the
@@ -454,10 +433,7 @@ impl<'a> Texts<'a> {
             .or_else(|| frames.iter().find(|frame| self.shown(frame.filename).is_python))
             .or_else(|| frames.iter().find(|frame| !self.shown(frame.name).is_omitted));
         match chosen {
-            Some(frame) => {
-                let (file, name) = (stacks.text(frame.filename), stacks.text(frame.name));
-                format!("{file}:{}:{name}", frame.line)
-            }
+            Some(frame) => self.line(frame),
             None => NO_STACK.to_owned(),
         }
     }

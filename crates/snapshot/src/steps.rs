@@ -80,6 +80,36 @@ pub(crate) fn steps(snapshot: &Snapshot, device: i64, levels: &Levels) -> Vec<St
     rows
 }
 
+/// Smaller blocks come from segments of their own, and do not make gaps that matter, in bytes.
+const LEAST_BLOCK: i64 = 1 << 20;
+
+/// Whether a stack that allocates in two consecutive steps allocates other sizes in the second one.
+#[inline(never)]
+pub(crate) fn has_varying_sizes(trace: &[Event], rows: &[StepRow]) -> bool {
+    let (mut from, mut before) = (0, Vec::new());
+    for row in rows.iter().filter(|row| row.step > 0) {
+        let to = from + row.events as usize;
+        let events = trace.get(from..to).unwrap_or_default().iter();
+        let is_large = |event: &&Event| event.action == Action::Alloc && event.size > LEAST_BLOCK;
+        let mut sizes: Vec<_> =
+            events.filter(is_large).map(|event| (event.stack, event.size)).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        let is_known = |stack| {
+            let has = |list: &[_]| list.binary_search_by_key(&stack, |it: &(_, i64)| it.0).is_ok();
+            stack != 0 && has(&sizes) && has(&before)
+        };
+        let differs = |own: &[_], other: &[_]| {
+            own.iter().any(|it: &(_, i64)| is_known(it.0) && other.binary_search(it).is_err())
+        };
+        if differs(&sizes, &before) || differs(&before, &sizes) {
+            return true;
+        }
+        (from, before) = (to, sizes);
+    }
+    false
+}
+
 fn row(step: u64, trace: &[Event], from: usize, to: usize, levels: &Levels) -> StepRow {
     let events = trace.get(from..to).unwrap_or_default();
     let allocations = || events.iter().filter(|event| event.action == Action::Alloc);

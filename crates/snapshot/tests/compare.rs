@@ -62,6 +62,29 @@ fn what_grew_is_told_with_its_site_though_the_line_moved() {
 }
 
 #[test]
+fn two_ranks_are_compared_by_call_site() {
+    let rank = |device: &str, cache: (i64, i64)| -> Summary {
+        let text = serde_json::to_string(&run((100, 10), cache)).unwrap();
+        serde_json::from_str(&text.replace("{\"0\":", &format!("{{\"{device}\":"))).unwrap()
+    };
+    let found = compare(&rank("0", (20, 30)), &rank("1", (20, 30)));
+    let said = found.sections()[0].intro.join(" ");
+    assert_eq!(
+        said,
+        "Memory in use at the peak is the same in both: 120 MiB. The earlier snapshot is of device 0, the later one of device 1: they \
+         are compared as two ranks, by call site."
+    );
+    let found = json_of(&rank("0", (20, 30)), &rank("1", (50, 30)));
+    assert_eq!(found["ranks"], json!(["0", "1"]));
+    let rows = found["sites"].as_object().unwrap();
+    assert_eq!(rows.keys().collect::<Vec<_>>(), ["1"]);
+    assert_eq!(
+        (&rows["1"][0]["matched"], &rows["1"][0]["peak_change"]),
+        (&json!("same_line"), &json!(30 * MIB))
+    );
+}
+
+#[test]
 fn a_summary_survives_its_way() {
     let summary = run((100, 10), (20, 30));
     let text = serde_json::to_string(&summary).unwrap();

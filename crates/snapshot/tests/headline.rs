@@ -51,7 +51,7 @@ fn document(extra: &[Value]) -> Value {
 fn a_peak_is_named_with_the_site_that_holds_most() {
     assert_eq!(
         first(&document(&[])),
-        "Memory in use peaks at 40.0 MiB on device 0, at event 3 of 5, 30.0 MiB (75%) of it from /app/net.py:7:forward."
+        "Memory in use peaks at 40.0 MiB on device 0, before event 3 of 5, 30.0 MiB (75%) of it from /app/net.py:7:forward."
     );
 }
 
@@ -70,7 +70,7 @@ fn a_recording_that_ends_with_its_peak_says_so() {
     let said = first(&grows);
     assert!(
         said.contains(
-            "at event 3 of 3 (memory still grew when the recording ended: the run may peak higher)"
+            "at the end of 3 events (memory still grew when the recording ended: the run may peak higher)"
         ),
         "{said}"
     );
@@ -113,7 +113,7 @@ fn what_has_no_stack_is_told_with_the_first_site_of_the_rest() {
     later["device_traces"][0] = Value::Array(events.into_iter().skip(2).collect());
     assert_eq!(
         first(&later),
-        "Memory in use peaks at 40.0 MiB on device 0, at event 1 of 3, 30.0 MiB (75%) of it without a recorded stack; 10.0 MiB of the \
+        "Memory in use peaks at 40.0 MiB on device 0, before event 1 of 3, 30.0 MiB (75%) of it without a recorded stack; 10.0 MiB of the \
          rest from /app/net.py:9:forward. Start recording before the model is loaded to see who holds what has no stack."
     );
 }

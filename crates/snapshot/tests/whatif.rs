@@ -258,7 +258,7 @@ fn a_setting_for_a_failed_allocation_is_tried_in_the_model() {
     settings["garbage_collection_threshold"] = json!(0.8);
     let said = action(&settings);
     assert!(
-        said.starts_with("Keep tensor shapes stable") && !said.contains("ALLOC_CONF"),
+        said.starts_with("Allocate what stays before what goes") && !said.contains("ALLOC_CONF"),
         "{said}"
     );
 }

@@ -150,7 +150,7 @@ fn a_range_of_the_events_is_told_and_the_rest_is_counted() {
     folder.write("a.json", snapshot);
     let said = folder.run(&["memory", "a.json", "--events", "1..3", "--at-peak"]).done().stdout;
     for part in [
-        "Memory in use peaks at 2.93 KiB on device 0, at event 2 of 2 in the chosen range",
+        "Memory in use peaks at 2.93 KiB on device 0, at the end of 2 events in the chosen range",
         "Device 0: only events 1 to 2 of 6 were kept, 1 before and 3 behind them left out.",
         "Device 0: before event 2",
     ] {
@@ -172,4 +172,20 @@ fn a_range_of_the_events_is_told_and_the_rest_is_counted() {
         assert_eq!(refused.code, 2, "{range}: {}", refused.stderr);
         assert!(refused.stderr.contains(why), "{range}: {}", refused.stderr);
     }
+}
+
+#[test]
+fn a_snapshot_without_a_timeline_is_printed_though_its_peak_was_asked_for() {
+    let folder = Folder::new("memory-no-peak");
+    let block = r#"{"address": 1048576, "size": 1024, "requested_size": 1000, "state": "active_allocated", "frames": []}"#;
+    let snapshot = format!(
+        r#"{{"segments": [{{"device": 0, "address": 1048576, "total_size": 1024, "allocated_size": 1024, "active_size": 1024,
+        "stream": 0, "segment_type": "small", "blocks": [{block}]}}], "device_traces": [[]]}}"#
+    );
+    folder.write("a.json", snapshot);
+    let said = folder.run(&["memory", "a.json", "--at-peak"]).done().stdout;
+    assert!(said.contains("Device 0 at the time of the snapshot"), "{said}");
+    assert!(said.contains("The file has no timeline, so it shows no peak"), "{said}");
+    let found = folder.run(&["memory", "a.json", "--at-peak", "--json"]).done().json();
+    assert_eq!(found["states"], serde_json::json!({}));
 }

@@ -60,6 +60,26 @@ pub(crate) struct Falls {
     pub(crate) sites: Option<i64>,
     /// These call sites, the first one first.
     pub(crate) makers: Vec<AtPeak>,
+    /// What the next step needs, where that is more than the recorded peak.
+    pub(crate) steady: Option<Steady>,
+}
+
+/// State that the optimizer makes in the record and keeps, as in its first step: earlier levels are without it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Steady {
+    /// The highest level before the first of the state.
+    pub(crate) before: i64,
+    /// Bytes of the state.
+    pub(crate) state: i64,
+    /// The event that allocates the first of it.
+    pub(crate) event: usize,
+}
+
+impl Steady {
+    /// The peak of a step that begins with the state.
+    pub(crate) fn peak(&self) -> i64 {
+        self.before.saturating_add(self.state)
+    }
 }
 
 /// File and function of a call site; `None` for one of another form.
@@ -103,6 +123,27 @@ impl Lives {
             class,
             is_attention: life.is_attention(),
         });
+    }
+
+    /// What the next step needs, where that is more than the recorded peak: state that is made in the record, and stays.
+    #[inline(never)]
+    pub(crate) fn steady(&self, levels: &[i64]) -> Option<Steady> {
+        let state = self.0.iter().filter(|held| held.class == Class::OptimizerState);
+        let (mut bytes, mut first) = (0_i64, usize::MAX);
+        for held in state {
+            // (State that is older, or that goes again, is no first step.)
+            if held.from == 0 || held.to != usize::MAX {
+                return None;
+            }
+            bytes = bytes.saturating_add(held.size);
+            first = first.min(held.from);
+        }
+        let event = first.checked_sub(1)?;
+        let before = levels.get(..first)?.iter().copied().max()?;
+        let steady = Steady { before, state: bytes, event };
+        let peak = levels.iter().copied().max()?;
+        let gain = steady.peak().saturating_sub(peak).saturating_mul(100);
+        (gain >= peak.saturating_mul(LEAST_FALL)).then_some(steady)
     }
 
     /// The highest level without some allocations, and its place.

@@ -21,6 +21,8 @@ pub(crate) struct Marks {
     is_parameter: bool,
     /// A frame that moves or casts what a module holds: nothing else is allocated there.
     is_move: bool,
+    /// A frame of torch.utils.checkpoint.
+    pub(super) is_checkpoint: bool,
     /// What the cause of the allocation says by itself.
     class: Option<Class>,
     /// What the names of its functions show.
@@ -40,14 +42,19 @@ struct Names {
     is_softmax: bool,
     /// An attention kernel that stores no scores.
     is_fused: bool,
+    /// FSDP makes room for the weights that it gathers (`torch/distributed/fsdp/_fully_shard/_fsdp_param.py`).
+    is_gathered: bool,
+    /// The graph of autograd lets go of what forward saved.
+    is_graph: bool,
 }
 
 impl Default for Marks {
     /// Without frames.
     fn default() -> Self {
         let names = Names::default();
-        let (is_parameter, is_move) = (false, false);
-        Self { phase: Phase::Unknown, has_frames: false, is_parameter, is_move, class: None, names }
+        let (is_parameter, is_move, is_checkpoint) = (false, false, false);
+        let (phase, has_frames) = (Phase::Unknown, false);
+        Self { phase, has_frames, is_parameter, is_move, is_checkpoint, class: None, names }
     }
 }
 
@@ -67,33 +74,40 @@ const PARAMETER_FRAMES: &[(&str, &str)] = &[
     ("/model_loader/", ""),
 ];
 
+/// The file whose functions run a part of a model without keeping its activations.
+const CHECKPOINT: &str = "/torch/utils/checkpoint.py";
+
 impl Marks {
     /// Of every stack of a snapshot.
     pub(crate) fn all(stacks: &Stacks, sites: &Sites) -> Vec<Self> {
         // A file has few paths, and each is in many stacks.
-        let mut paths: HashMap<u32, Vec<&'static str>> = HashMap::new();
+        let mut paths: HashMap<u32, (Vec<&'static str>, bool)> = HashMap::new();
         let mut of_module = |frame: &Frame| {
-            let known = paths
-                .entry(frame.filename)
-                .or_insert_with(|| functions(stacks.text(frame.filename)));
+            let (known, is_checkpoint) = paths.entry(frame.filename).or_insert_with(|| {
+                let file = stacks.text(frame.filename).replace('\\', "/");
+                (functions(&file), has(&file, CHECKPOINT))
+            });
             let name = stacks.text(frame.name);
             let is_known = |function: &&str| function.is_empty() || *function == name;
             let is_move = |function: &str| function == MOVE || function == OFFLOAD.1;
             let found = known.iter().find(|function| is_known(function));
-            (found.is_some(), found.is_some_and(|function| is_move(function)))
+            (found.is_some(), found.is_some_and(|function| is_move(function)), *is_checkpoint)
         };
         let mut names: HashMap<u32, Names> = HashMap::new();
         let mut of = |stack: usize| {
             let frames = stacks.frames(stack as StackId);
-            let (is_parameter, is_move) = frames.iter().fold((false, false), |sum, frame| {
-                let found = of_module(frame);
-                (sum.0 | found.0, sum.1 | found.1)
-            });
+            let mut found = (false, false, false);
+            for frame in frames {
+                let of = of_module(frame);
+                found = (found.0 | of.0, found.1 | of.1, found.2 | of.2);
+            }
+            let (is_parameter, is_move, is_checkpoint) = found;
             Self {
                 phase: sites.phase(stack as StackId),
                 has_frames: !frames.is_empty(),
                 is_parameter,
                 is_move,
+                is_checkpoint,
                 class: match sites.name(sites.site(stack as StackId)) {
                     WORKSPACE => Some(Class::Workspace),
                     BENCHMARK => Some(Class::Temporary),
@@ -131,7 +145,13 @@ impl Names {
             is_attention: !is_cpp && has("attention"),
             is_softmax: has("softmax"),
             // The ops behind scaled_dot_product_attention that are no composition, and packages of kernels.
-            is_fused: has("_scaled_dot_product_") || has("flash") || has("efficient_attention"),
+            is_fused: (is_cpp || function.starts_with('_')) && has("_scaled_dot_product_")
+                || has("flash")
+                || has("efficient_attention"),
+            is_gathered: function == "init_all_gather_outputs",
+            is_graph: has("SavedVariable::reset_data")
+                || has("torch::autograd::deleteNode")
+                || is_cpp && has("Backward") && has("::release_variables"),
         }
     }
 
@@ -142,14 +162,15 @@ impl Names {
             is_attention: self.is_attention || other.is_attention,
             is_softmax: self.is_softmax || other.is_softmax,
             is_fused: self.is_fused || other.is_fused,
+            is_gathered: self.is_gathered || other.is_gathered,
+            is_graph: self.is_graph || other.is_graph,
         }
     }
 }
 
 /// The functions of a file that build, load or move modules; an empty name is any function.
 fn functions(file: &str) -> Vec<&'static str> {
-    let file = file.replace('\\', "/");
-    let rows = PARAMETER_FRAMES.iter().filter(|(path, _)| has(&file, path));
+    let rows = PARAMETER_FRAMES.iter().filter(|(path, _)| has(file, path));
     rows.map(|(_, function)| *function).collect()
 }
 
@@ -195,6 +216,10 @@ const AT_FAILURE: &str = "allocated in forward, in use when memory ran out";
 const STILL_IN_USE: &str = "allocated in forward, in use at the end of the recording";
 const FREED_LATER: &str = "allocated in forward, freed later by other code";
 
+/// Activations that no backward pass reads.
+pub(super) const NEVER_USED: &str =
+    "saved in forward for backward, freed with the graph without a backward pass";
+
 /// The first that holds counts; the last ones hold for every life.
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -222,6 +247,14 @@ pub(super) const RULES: &[Rule] = &[
         holds: |life, _| life.birth.is_some_and(|birth| birth.is_move) && !life.is_in_use(),
     },
     Rule {
+        class: Class::Parameter,
+        what: "gathered from its shards by FSDP, and in use",
+        confidence: Confidence::High,
+        holds: |life, _| {
+            life.birth.is_some_and(|birth| birth.names.is_gathered) && life.is_in_use()
+        },
+    },
+    Rule {
         class: Class::Cast,
         what: "copied by autocast, freed in backward",
         confidence: Confidence::High,
@@ -246,6 +279,18 @@ pub(super) const RULES: &[Rule] = &[
         what: "allocated before the first event, freed in backward",
         confidence: Confidence::Medium,
         holds: |life, _| life.born.is_none() && life.has_ended(Phase::Backward),
+    },
+    Rule {
+        class: Class::Activation,
+        what: NEVER_USED,
+        confidence: Confidence::High,
+        holds: |life, run| {
+            let is_graph = life.death.is_some_and(|death| death.names.is_graph);
+            is_graph
+                && life.was_born(Phase::Forward)
+                && !life.spans_phases
+                && !run.has_nameless_backward
+        },
     },
     Rule {
         class: Class::Activation,

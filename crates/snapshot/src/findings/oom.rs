@@ -3,13 +3,19 @@
 use report::units::{count, plural};
 use report::{Confidence, Finding};
 
-use super::{LEAST_CLASS, LEVERS, STABLE};
-use crate::amounts::{percent, size};
+use super::{LEAST_CLASS, LEVERS, SHAPES, stable};
+use crate::amounts::{percent, share, size};
 use crate::claim::put;
-use crate::classes::function_of;
+use crate::classes::{Class, function_of};
 use crate::report::{OomRow, SnapshotReport, Timeline};
 use crate::site::NO_STACK;
 use crate::whatif::WhatIf;
+
+/// From this share of reserved memory on, in percent, what is free and does not fit is fragmentation.
+const LEAST_FREE: f64 = 10.0;
+
+/// A setting of the allocator is no remedy where more of the reserved memory is in use, in percent.
+const MOST_IN_USE: f64 = 90.0;
 
 /// A finding for each allocation that failed.
 pub(super) fn out_of_memory(
@@ -30,14 +36,15 @@ fn one(
     timeline: &Timeline,
     to: &mut Vec<Finding>,
 ) {
-    let free = oom.device_free.map_or("an unrecorded amount".to_owned(), size);
+    let granted = oom.device_free.map_or("an unrecorded amount".to_owned(), size);
     let mut observation = format!(
-        "Device {device}, event {}: the request of {}{} found {free} free on the device and {} in free ranges of its stream.",
+        "Device {device}, event {}: the request of {}{} found {granted} free on the device and {} in free ranges of its stream.",
         count(oom.index as u64),
         size(oom.size),
         at(oom),
         match oom.cached_free_same_stream {
             0 => "nothing".to_owned(),
+            bytes if oom.is_exact => size(bytes),
             bytes => format!("at most {}", size(bytes)),
         }
     );
@@ -53,49 +60,113 @@ fn one(
             size(oom.reserved)
         ));
     }
-    if let Some((at, bytes)) = given_back(report, device, oom, timeline) {
-        observation.push_str(&format!(
-            " At event {}, the allocator had already given {} of its cache back to the driver.",
-            count(at as u64),
-            size(bytes)
-        ));
+    if let Some((from, to, bytes)) = given_back(report, device, oom, timeline) {
+        let (from, bytes) = (count(from as u64), size(bytes));
+        observation.push_str(&match to == oom.index {
+            true => format!(
+                " Before it failed, the allocator gave {bytes} of its cache back to the driver, from event {from} on."
+            ),
+            false => format!(
+                " At event {from}, the allocator had already given {bytes} of its cache back to the driver."
+            ),
+        });
     }
     // The narrower test: default pool and segment type of the request.
-    let fits = oom.size <= oom.cached_free_same_pool.saturating_add(oom.device_free.unwrap_or(0));
+    let (free, granted) = (oom.cached_free_same_pool, oom.device_free.unwrap_or(0));
+    let room = free.saturating_add(granted);
     // Events do not record the pool: only when all free ranges of the stream are too small, the pool does not matter.
     let is_certain = !oom.fits_if_defragmented && oom.device_free.is_some();
-    let expandable = report.what_if.get(device).and_then(WhatIf::expandable);
-    let (hypothesis, action, validation) = if fits {
-        (
-            "Fragmentation: the free ranges of the same stream and pool would hold the request if they were one range (upper \
-             bound: the rounded size of blocks that were freed later is not recorded)."
-                .to_owned(),
-            match expandable.is_some_and(|run| run.served_ooms.contains(&oom.index)) {
-                true => {
-                    "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: a model that reproduces the run has room for the request \
-                     (an estimate). Or keep tensor shapes stable."
-                        .to_owned()
-                }
-                false => STABLE.to_owned(),
-            },
-            String::new(),
-        )
+    let served = report.what_if.get(device).and_then(WhatIf::expandable);
+    let is_served = served.is_some_and(|run| run.served_ooms.contains(&oom.index));
+    let is_fragmented = oom.size <= free
+        || oom.size <= room && percent(oom.cached_free_same_stream, oom.reserved) >= LEAST_FREE;
+    let bound = if oom.is_exact || oom.size > room {
+        ""
     } else {
-        let (holder, less) = less(timeline);
-        let mut action = less;
-        let mut validation = format!(
-            "The run needs at least {}: what was in use and requested at this event.",
-            size(oom.live_requested.saturating_add(oom.size))
-        );
+        " (upper bound: the rounded size of blocks that were freed later is not recorded)"
+    };
+    let (holder, less) = less(timeline);
+    let need = size(oom.live_requested.saturating_add(oom.size));
+    let early = match timeline.classes.is_before_backward {
+        true => {
+            " The record has no backward pass and no optimizer step: gradients, optimizer state and temporaries of backward that \
+                 are not in use yet come on top."
+        }
+        false => "",
+    };
+    let mut validation = format!(
+        "The run needs at least {need}: what was in use and requested at this event.{early}"
+    );
+    let mut action;
+    let hypothesis = if oom.size <= room {
+        let sum = match oom.size <= free {
+            true => format!(
+                "the free ranges of its stream and pool have {} together{bound}, the request needs {}",
+                size(free),
+                size(oom.size)
+            ),
+            false => format!(
+                "{} in free ranges of its stream and pool and {} free on the device are {} together{bound}, {} more than the request",
+                size(free),
+                size(granted),
+                size(room),
+                size(room.saturating_sub(oom.size))
+            ),
+        };
+        // (A setting makes room only of what is reserved and free.)
+        let is_enough = oom.size <= free
+            && percent(oom.live_requested, oom.reserved) <= MOST_IN_USE
+            && early.is_empty();
+        action = match (is_enough, is_served) {
+            (true, true) => {
+                let shapes = if timeline.has_varying_sizes { SHAPES } else { "" };
+                format!(
+                    "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: a model that reproduces the run has room for the request (an \
+                     estimate).{shapes}"
+                )
+            }
+            (true, false) => stable(timeline.has_varying_sizes).to_owned(),
+            (false, true) => format!(
+                "{less} PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True makes room for this request, with {} to spare (an estimate): \
+                 no more than that is left for what follows.",
+                size(room.saturating_sub(oom.size))
+            ),
+            (false, false) => less,
+        };
+        if is_enough {
+            validation.clear();
+        } else if granted > 0 {
+            validation.push_str(&format!(
+                " A segment for the request needs {} more than is free on the device.",
+                size(oom.size.saturating_sub(granted))
+            ));
+        }
+        match is_fragmented {
+            true => format!("Fragmentation: {sum}, but no single range holds it."),
+            false => format!(
+                "Capacity: {sum}, but no single range holds it. {} of the reserved memory is in use: the device is full rather than \
+                 fragmented.{holder}",
+                share(oom.live_requested, oom.reserved)
+            ),
+        }
+    } else {
+        action = less;
+        if oom.device_free.is_some() {
+            validation.push_str(&format!(
+                " At least {} of it must go.",
+                size(oom.size.saturating_sub(room))
+            ));
+        }
         if let Some(uneven) = uneven(report, device, timeline) {
             observation.push_str(&uneven.what);
             validation.push_str(&uneven.need);
             action = format!("Give each device an equal part of the input. {action}");
         }
-        let hypothesis = format!(
-            "Capacity: the free ranges of the same stream and pool together are smaller than the request.{holder}"
-        );
-        (hypothesis, action, validation)
+        let free = match oom.device_free {
+            Some(_) => "the free ranges of the same stream and pool and what is free on the device",
+            None => "the free ranges of the same stream and pool together",
+        };
+        format!("Capacity: {free} are smaller than the request.{holder}")
     };
     let confidence = if is_certain { Confidence::High } else { Confidence::Medium };
     let evidence = format!("devices.{device}.ooms");
@@ -113,17 +184,17 @@ pub(crate) fn at(oom: &OomRow) -> String {
     if oom.site == NO_STACK { String::new() } else { format!(" at {}", oom.site) }
 }
 
-/// The last time that the allocator gave its cache back before a failed allocation: the event, and the bytes.
+/// The last time that the allocator gave its cache back before a failed allocation: the event, the next allocation, and the bytes.
 fn given_back(
     report: &SnapshotReport,
     device: &str,
     oom: &OomRow,
     timeline: &Timeline,
-) -> Option<(usize, i64)> {
+) -> Option<(usize, usize, i64)> {
     let places = &report.cache_releases.get(device)?.retry_places;
     let (from, to) = *places.iter().rfind(|(_, next)| *next <= oom.index)?;
     let level = |at: usize| timeline.levels.reserved.get(at).copied().unwrap_or_default();
-    Some((from, level(from).saturating_sub(level(to))))
+    Some((from, to, level(from).saturating_sub(level(to))))
 }
 
 /// A call site whose blocks are much larger on one device.
@@ -196,7 +267,17 @@ fn less(timeline: &Timeline) -> (String, String) {
             class.label(),
             timeline.classes.confidence(class).id()
         );
-        return (holder, lever.action.to_owned());
+        let checkpointed = timeline.classes.checkpointed;
+        let action = match class {
+            Class::Activation if checkpointed > 0 => format!(
+                "Checkpoint the layers that are not checkpointed yet: {} of the activations were allocated outside \
+                 torch.utils.checkpoint, {} inside. Or reduce the batch or the sequence length.",
+                size(bytes.saturating_sub(checkpointed)),
+                size(checkpointed)
+            ),
+            _ => lever.action.to_owned(),
+        };
+        return (holder, action);
     }
     let action = match replay.peak_sites.first().filter(|top| top.site != NO_STACK) {
         Some(top) => format!(

@@ -2,7 +2,7 @@
 
 use report::{Confidence, Finding};
 
-use super::STABLE;
+use super::stable;
 use crate::amounts::{percent, size};
 use crate::claim::put;
 use crate::report::DeviceReport;
@@ -65,20 +65,22 @@ pub(super) fn fragmentation(
         size(hard),
         size(reserved)
     );
+    let stable = stable(figures.timeline.as_ref().is_some_and(|it| it.has_varying_sizes));
     let action = if expandable {
-        "Expandable segments are already on: keep tensor shapes stable, or allocate long-lived tensors first. Do not add \
-         max_split_size_mb: together they can grow reserved memory without bound (pytorch#193400)."
-            .to_owned()
+        format!(
+            "Expandable segments are already on. {stable} Do not add max_split_size_mb: together they can grow reserved memory without \
+             bound (pytorch#193400)."
+        )
     } else if let Some(run) = what_if.and_then(WhatIf::expandable) {
         format!(
-            "{STABLE} Under {} a model that reproduces the recorded events reserves {} at most, recorded are {} (an estimate).",
+            "{stable} Under {} a model that reproduces the recorded events reserves {} at most, recorded are {} (an estimate).",
             run.setting,
             size(run.peak_reserved),
             size(run.peak_reserved.saturating_add(run.saved))
         )
     } else {
         format!(
-            "{STABLE} What expandable_segments:True would change cannot be computed from this file."
+            "{stable} What expandable_segments:True would change cannot be computed from this file."
         )
     };
     let level = if share >= 30.0 { "High" } else { "Medium" };
