@@ -7,6 +7,8 @@ use crate::{Overview, StepRow, percent};
 
 /// Below this share of kernel time, in percent, early kernels do not distort the figures.
 const WORTH_SAYING_PCT: f64 = 1.0;
+/// From this share on, next to nothing is left.
+const ALL_PCT: f64 = 99.0;
 
 /// Kernels launched before profiling started that distort the sums.
 pub(crate) fn before_window(overview: &Overview, steps: &[StepRow]) -> Option<Finding> {
@@ -33,9 +35,13 @@ pub(crate) fn before_window(overview: &Overview, steps: &[StepRow]) -> Option<Fi
         hypothesis: "These kernels were launched before profiling started. They belong to an earlier step, of which the file \
                      contains only a part."
             .to_owned(),
-        action: format!(
-            "Use the kernel tables of triage, which exclude these kernels, or record again with {again}."
-        ),
+        // (Where that is all, these tables are empty.)
+        action: match share < ALL_PCT {
+            true => format!(
+                "Use the kernel tables of triage, which exclude these kernels, or record again with {again}."
+            ),
+            false => format!("Record again with {again}: the launches of all kernels are missing."),
+        },
         validation: "The count is 0 in a trace that starts on an idle GPU.".to_owned(),
         confidence: Confidence::High,
         evidence: vec!["kernels.before_window_ns".to_owned()],

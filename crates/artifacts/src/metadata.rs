@@ -93,6 +93,11 @@ impl RunFacts {
             framework: triage.framework.clone(),
             profile_stage: main.map_or("all", |(stage, _)| stage.id()).to_owned(),
             busy: match window_ns {
+                0 if triage.before_window.n_slices > 0 => format!(
+                    "The launches of all {} GPU slices are missing: they began before the recording, and the tables leave them out. \
+                     Record the steps that launch them, too.",
+                    units::count(triage.before_window.n_slices)
+                ),
                 0 => "This trace contains no GPU slices.".to_owned(),
                 _ => format!(
                     "{}GPU busy {} of {} {}{}.",

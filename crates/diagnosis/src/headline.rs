@@ -203,21 +203,18 @@ fn largest_work(facts: &Facts<'_>, device: &str) -> String {
     let Some((category, share)) = most.filter(|(_, share)| *share >= LEAST_WORK_PCT) else {
         return String::new();
     };
-    // (Kernels whose short names are equal cannot be told apart here: they are counted together.)
-    let own = rows().filter(|row| row.category == category);
-    let mut names: Vec<(String, f64)> =
-        own.map(|row| (short_name(&row.kernel_name, NAME), row.gpu_share_pct)).collect();
-    trace::sort_by(&mut names, |a, b| a.0.cmp(&b.0));
-    let of_names = names.chunk_by(|a, b| a.0 == b.0).filter_map(|rows| {
-        let own: f64 = rows.iter().map(|(_, share)| share).sum();
-        Some((100.0 * own / share, rows.len(), &rows.first()?.0))
-    });
-    let of_it = of_names.max_by(|a, b| a.0.total_cmp(&b.0));
-    let kernel = match of_it.filter(|(part, ..)| *part >= LEAST_WORK_PCT) {
+    let own = || rows().filter(|row| row.category == category);
+    let most = own().max_by(|a, b| a.gpu_share_pct.total_cmp(&b.gpu_share_pct));
+    let most = most.map(|row| (100.0 * row.gpu_share_pct / share, row));
+    let kernel = match most.filter(|(part, _)| *part >= LEAST_WORK_PCT) {
         None => String::new(),
-        Some((part, n, name)) => {
+        Some((part, row)) => {
             let part = if part > ALL_PCT { "all".to_owned() } else { percent(part) };
-            let kernels = if n == 1 { String::new() } else { format!("{n} kernels called ") };
+            let name = short_name(&row.kernel_name, NAME);
+            // (Short names may be equal where the full ones are not.)
+            let n = own().filter(|row| short_name(&row.kernel_name, NAME) == name).count();
+            let kernels =
+                if n == 1 { String::new() } else { format!("the largest of {n} kernels called ") };
             format!(", {part} of it in {kernels}{name}")
         }
     };

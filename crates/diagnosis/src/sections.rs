@@ -108,9 +108,9 @@ impl Diagnosis {
         } else if self.findings.iter().any(|finding| finding.rule == Rule::ColdStart) {
             "First record again, after a few warm-up iterations: this recording is of a first run, and does not show how to shorten later ones."
         } else if self.findings.iter().any(|finding| finding.bound_ns.is_some_and(|ns| ns > 0)) {
-            "No remedy that the rules know fits this recording. The findings below list what costs time."
+            "No remedy whose gain can be computed from this file fits it. The findings below list what costs time."
         } else {
-            "No remedy that the rules know fits this recording and saves 1% of it."
+            "No remedy whose gain can be computed from this file saves 1% of it."
         }
     }
 

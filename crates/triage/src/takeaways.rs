@@ -199,8 +199,8 @@ fn late_start(seen: &Seen<'_>) -> Option<(i64, String)> {
         ns => format!(" For {} of it the CPU is in the data loader.", units::time(ns)),
     };
     let text = format!(
-        "The first GPU work begins {} after the first op, call or frame, {} of the recording{place}. No share below counts that \
-         time.{loader}",
+        "The first GPU work begins {} after the first op, call or frame, {} of the time until the last{place}. No share below \
+         counts that time.{loader}",
         units::time(ns),
         units::percent(percent(ns, all_ns)),
     );

@@ -37,6 +37,12 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             Some(of_loop) => of_loop,
             // (What goes to the GPU in a pass of an engine comes from the pass before: there is no batch ahead.)
             None if *purpose == Purpose::ToDevicePinned && serves(facts) => "",
+            // (They run beside kernels already.)
+            None if is_to_device(*purpose) && sum.exposed_ns.saturating_mul(4) < sum.device_ns => {
+                ""
+            }
+            // (torch.compile copies the inputs of a graph into its memory, and its outputs out of it.)
+            None if verdict == "d2d" && facts.has_graphs() && is_by_compiled(places_of) => "",
             None if *purpose == Purpose::Cast && is_by_autocast(places_of) => AUTOCAST,
             None => meaning,
         };
@@ -172,6 +178,11 @@ fn is_by_autocast(places: &[CopyPlace]) -> bool {
     let (all, own) = (sum(|place| place.count), sum(|place| place.n_autocast));
     let others = all.saturating_sub(own).saturating_sub(sum(|place| place.n_gradients));
     own > 0 && others as f64 <= FEW * own as f64
+}
+
+/// Whether functions that torch.compile made make all of these copies.
+fn is_by_compiled(places: &[CopyPlace]) -> bool {
+    places.iter().all(|place| place.place.starts_with("CompiledFunction"))
 }
 
 /// Where DistributedDataParallel copies, and what helps (its documentation).

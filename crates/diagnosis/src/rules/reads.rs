@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use report::units::{count, plural, time};
 
+use triage::WallPart;
+
 use crate::{Facts, Finding, Level, Rule};
 
 /// Below this share of the window, the reads cost nothing that matters.
@@ -52,12 +54,20 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             if share < LEAST_SHARE { "negligible" } else { "reads_gpu" },
             text,
         );
-        let finding = if share < LEAST_SHARE {
-            finding
-        } else {
-            finding
+        // (Where the GPU has work all the while, they cost the run nothing.)
+        let after =
+            |device: crate::facts::Device<'_>| device.wall(WallPart::HostWaits)?.share_pct.into();
+        let idle_pct: Option<f64> = facts.devices().filter_map(after).reduce(f64::max);
+        let is_idle =
+            facts.wall.is_empty() || idle_pct.is_some_and(|pct| pct >= 100.0 * LEAST_SHARE);
+        let finding = match (share < LEAST_SHARE, is_idle) {
+            (true, _) => finding,
+            (false, true) => finding
                 .level(Level::of_share(share))
-                .means("Each waits until the GPU has done all that was launched before.")
+                .means("Each waits until its stream has done all that was launched before."),
+            (false, false) => {
+                finding.means("Each waits for its stream; the GPU has work meanwhile.")
+            }
         };
         return vec![finding.with("copies.item_family", "reads with a copy", count(on_gpu))];
     }

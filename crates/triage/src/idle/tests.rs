@@ -374,7 +374,7 @@ fn what_comes_before_the_first_gpu_work_is_told() {
     let first = takeaways_of(fixture).remove(0);
     assert_eq!(
         first,
-        "The first GPU work begins 900 ms after the first op, call or frame, 98.9% of the recording, with the CPU in \
+        "The first GPU work begins 900 ms after the first op, call or frame, 98.9% of the time until the last, with the CPU in \
          enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__. No share below counts that time."
     );
 }
