@@ -9,6 +9,8 @@
 
 mod bytes;
 mod calls;
+mod clocks;
+mod groups;
 mod matched;
 mod on_cpu;
 mod replay;

@@ -3,6 +3,7 @@
 use report::units::{count, plural, time};
 use report::{Cell, Column, Row, Section, Table, Unit};
 
+use crate::calls::RankCalls;
 use crate::matched::Matched;
 use crate::on_cpu::on_cpu;
 use crate::runs::OneRun;
@@ -79,7 +80,10 @@ impl OneRun<'_> {
     pub fn section(&self) -> Section {
         let (ranks, matched) = (self.ranks(), self.matched());
         let mut section = matched.section();
-        if let Some((sentence, table)) = on_cpu(&ranks, matched.devices().next().is_some()) {
+        section.intro.extend(matched.clocks.sentence(&ranks));
+        let on_one = matched.clocks.applied(&ranks);
+        let on_one: Vec<&RankCalls> = on_one.iter().map(|rank| &**rank).collect();
+        if let Some((sentence, table)) = on_cpu(&on_one, &matched.clocks) {
             section.intro.push(sentence);
             section.tables.push(table);
         }
@@ -105,6 +109,10 @@ impl Matched {
         });
         let rows: Vec<RankRow> = rows.collect();
         section.intro.push(self.sentence());
+        if self.is_part {
+            let text = "Of some groups only a part of the ranks is given: the last to join is the last of these.";
+            section.intro.push(text.to_owned());
+        }
         let table = Table::of("ranks", "Ranks, by the collectives that all of them call", &rows);
         section.tables.push(table.when_empty("None."));
         section
