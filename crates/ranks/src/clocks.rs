@@ -18,7 +18,7 @@ use crate::same_calls::{APART_BY_NAME_NS, LEAST_APART_NS, LEAST_TOGETHER_PCT, ma
 /// A larger difference is none of synchronised clocks.
 const MOST_NS: i64 = 10_000_000;
 /// Fewer calls show no constant.
-const LEAST_CALLS: usize = 8;
+const LEAST_CALLS: usize = 5;
 
 /// The clocks of several ranks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

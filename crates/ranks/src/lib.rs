@@ -17,6 +17,7 @@ mod replay;
 mod runs;
 mod same_calls;
 mod section;
+mod senders;
 mod waits;
 
 pub use calls::RankCalls;

@@ -20,7 +20,7 @@ pub struct Matched {
     /// Why nothing could be matched; empty where something was.
     none: String,
     /// Whether ranks of a group that was matched have no file.
-    pub(crate) is_part: bool,
+    pub is_part: bool,
     /// The clocks of the ranks.
     pub(crate) clocks: Clocks,
 }
@@ -28,6 +28,9 @@ pub struct Matched {
 impl Matched {
     /// More devices than a machine has, or ranks than a person compares, are not matched.
     pub const MOST_RANKS: usize = 256;
+
+    /// What that means.
+    pub const OTHERS: &'static str = "One of those may join later than all that are given.";
 
     /// Matches the collectives of a file with several devices: those that the last device joins within these times, or all.
     #[must_use]
@@ -141,6 +144,12 @@ impl Matched {
     #[must_use]
     pub fn why_none(&self) -> &str {
         &self.none
+    }
+
+    /// Whether its ranks have files of their own.
+    #[must_use]
+    pub fn is_of_files(&self) -> bool {
+        self.of_files
     }
 
     /// What a rank is called in sentences: `rank`, or `device`.

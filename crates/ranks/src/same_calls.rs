@@ -112,9 +112,7 @@ fn together(of_ranks: &[(usize, &Kind)], most_apart: MostApart) -> Vec<Vec<(usiz
     if of_ranks.len() < 2 || of_ranks.iter().any(|(_, kind)| kind.calls.len() != n) {
         return Vec::new();
     }
-    let of_all = |nth: usize| -> Vec<(usize, Interval)> {
-        of_ranks.iter().map(|(at, kind)| (*at, kind.calls[nth])).collect()
-    };
+    let of_all = |nth: usize| of_call(of_ranks, nth);
     let run_together = |of_all: &Vec<(usize, Interval)>| {
         let starts = || of_all.iter().map(|(_, call)| call.0);
         let ends = || of_all.iter().map(|(_, call)| call.1);
@@ -135,8 +133,13 @@ fn together(of_ranks: &[(usize, &Kind)], most_apart: MostApart) -> Vec<Vec<(usiz
     if together.len() * 100 < n * LEAST_TOGETHER_PCT { Vec::new() } else { together }
 }
 
+/// The nth call on each of these ranks.
+pub(crate) fn of_call(of_ranks: &[(usize, &Kind)], nth: usize) -> Vec<(usize, Interval)> {
+    of_ranks.iter().filter_map(|(at, kind)| Some((*at, *kind.calls.get(nth)?))).collect()
+}
+
 /// Of a broadcast, the rank that joins last and those that waited for it; `None` where nobody did.
-fn those_that_waited(of_all: Vec<(usize, Interval)>) -> Option<Vec<(usize, Interval)>> {
+pub(crate) fn those_that_waited(of_all: Vec<(usize, Interval)>) -> Option<Vec<(usize, Interval)>> {
     let (last, (joined, end)) =
         of_all.iter().copied().max_by_key(|(at, (start, _))| (*start, *at))?;
     let transfer = end.saturating_sub(joined);
