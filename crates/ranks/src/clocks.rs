@@ -41,7 +41,7 @@ impl Clocks {
         for (is_broadcast, key) in keys {
             let mut of_ranks = of_key(ranks, key);
             if !is_broadcast {
-                for found in matches(&of_ranks, groups, true) {
+                for found in matches(&of_ranks, groups, Some(0)) {
                     clocks.join(&found.members, 0);
                     of_ranks.retain(|(at, _)| !found.members.contains(at));
                 }
@@ -71,6 +71,13 @@ impl Clocks {
     /// Whether these are known to have one clock.
     pub(crate) fn are_one(&self, members: &[usize]) -> bool {
         members.iter().all(|at| self.of.get(*at) == self.of.get(members[0]))
+    }
+
+    /// By how much the clocks of these may differ after that, in ns: none of those that stayed as they are.
+    pub(crate) fn slack_ns(&self, members: &[usize]) -> i64 {
+        let mut moved = members.iter().map(|at| self.by_ns(*at));
+        let first = moved.next().unwrap_or_default();
+        if moved.all(|ns| ns == first) { 0 } else { LEAST_APART_NS }
     }
 
     /// The ranks on one clock.

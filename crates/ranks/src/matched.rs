@@ -81,7 +81,9 @@ impl Matched {
         let mut waiting: Vec<Vec<Interval>> = vec![Vec::new(); n * n];
         let (mut is_matched, mut is_part) = (false, false);
         for (is_broadcast, key) in keys(&ranks) {
-            for found in matches(&of_key(&ranks, key), groups, of_files) {
+            let of_ranks = of_key(&ranks, key);
+            let slack = || clocks.slack_ns(&of_ranks.iter().map(|(at, _)| *at).collect::<Vec<_>>());
+            for found in matches(&of_ranks, groups, of_files.then(slack)) {
                 let is_one_clock =
                     if of_files { clocks.are_one(&found.members) } else { is_matched };
                 if is_broadcast && !is_one_clock {

@@ -46,15 +46,17 @@ pub(crate) struct Matches {
     pub(crate) calls: Vec<Vec<(usize, Interval)>>,
 }
 
-/// The matches of one kind, by group. Empty where a gate is shut. `of_files`: each rank has its own file, and some may be missing.
+/// The matches of one kind, by group. Empty where a gate is shut. `slack_ns`: of ranks in files of their own,
+/// of which some may be missing, what their clocks may differ by ([`Clocks::slack_ns`](crate::clocks::Clocks::slack_ns)).
 pub(crate) fn matches(
     of_ranks: &[(usize, &Kind)],
     groups: &Groups,
-    of_files: bool,
+    slack_ns: Option<i64>,
 ) -> Vec<Matches> {
+    let of_files = slack_ns.is_some();
     let Some((_, Kind { group_size, .. })) = of_ranks.first() else { return Vec::new() };
     let matched = |own: &[(usize, &Kind)], size: usize, most_apart: MostApart| {
-        let calls = together(own, most_apart);
+        let calls = together(own, most_apart, slack_ns.unwrap_or_default());
         let members = own.iter().map(|(at, _)| *at).collect();
         (!calls.is_empty()).then_some(Matches { members, is_part: own.len() < size, calls })
     };
@@ -86,7 +88,7 @@ pub(crate) fn matches(
     while of_files && !groups.is_known && left.len() > 1 {
         let first = left.remove(0);
         let with = left.iter().filter(|one| {
-            one.1.calls.len() >= LEAST_AMONG && !together(&[first, **one], most_apart).is_empty()
+            one.1.calls.len() >= LEAST_AMONG && !together(&[first, **one], most_apart, 0).is_empty()
         });
         let own: Vec<(usize, &Kind)> = std::iter::once(&first).chain(with).copied().collect();
         if own.len() > 1
@@ -107,7 +109,11 @@ enum MostApart {
 }
 
 /// The calls of these ranks that run at one time and end together; empty where those are too few.
-fn together(of_ranks: &[(usize, &Kind)], most_apart: MostApart) -> Vec<Vec<(usize, Interval)>> {
+fn together(
+    of_ranks: &[(usize, &Kind)],
+    most_apart: MostApart,
+    slack_ns: i64,
+) -> Vec<Vec<(usize, Interval)>> {
     let n = of_ranks.first().map_or(0, |(_, kind)| kind.calls.len());
     if of_ranks.len() < 2 || of_ranks.iter().any(|(_, kind)| kind.calls.len() != n) {
         return Vec::new();
@@ -127,7 +133,7 @@ fn together(of_ranks: &[(usize, &Kind)], most_apart: MostApart) -> Vec<Vec<(usiz
         last_start <= first_end && difference(apart) <= most_apart
     };
     if of_ranks.iter().any(|(_, kind)| kind.is_broadcast) {
-        return (0..n).map(of_all).filter_map(those_that_waited).collect();
+        return (0..n).map(of_all).filter_map(|all| those_that_waited(all, slack_ns)).collect();
     }
     let together: Vec<_> = (0..n).map(of_all).filter(run_together).collect();
     if together.len() * 100 < n * LEAST_TOGETHER_PCT { Vec::new() } else { together }
@@ -138,16 +144,19 @@ pub(crate) fn of_call(of_ranks: &[(usize, &Kind)], nth: usize) -> Vec<(usize, In
     of_ranks.iter().filter_map(|(at, kind)| Some((*at, *kind.calls.get(nth)?))).collect()
 }
 
-/// Of a broadcast, the rank that joins last and those that waited for it; `None` where nobody did.
-pub(crate) fn those_that_waited(of_all: Vec<(usize, Interval)>) -> Option<Vec<(usize, Interval)>> {
+/// Of a broadcast, the rank that joins last and those that waited for it; `None` where nobody did. Their clocks may differ by `slack_ns`.
+pub(crate) fn those_that_waited(
+    of_all: Vec<(usize, Interval)>,
+    slack_ns: i64,
+) -> Option<Vec<(usize, Interval)>> {
     let (last, (joined, end)) =
         of_all.iter().copied().max_by_key(|(at, (start, _))| (*start, *at))?;
     let transfer = end.saturating_sub(joined);
     let waited = |(own_start, own_end): Interval| {
         let own = own_end.saturating_sub(own_start);
-        own_end >= joined
+        own_end.saturating_add(slack_ns) >= joined
             && own_end.abs_diff(end) <= LEAST_APART_NS.unsigned_abs()
-            && own >= transfer.saturating_mul(WAITED)
+            && own >= transfer.max(slack_ns).saturating_mul(WAITED)
     };
     let own: Vec<_> =
         of_all.into_iter().filter(|(at, times)| *at == last || waited(*times)).collect();

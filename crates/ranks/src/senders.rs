@@ -29,11 +29,12 @@ pub(crate) fn for_senders(ranks: &[&RankCalls], clocks: &Clocks) -> Option<Strin
             continue;
         }
         for nth in 0..first.calls.len() {
-            let found = those_that_waited(of_call(&own, nth)).unwrap_or_default();
+            let found =
+                those_that_waited(of_call(&own, nth), clocks.slack_ns(&[a, b])).unwrap_or_default();
             let [one, other] = found[..] else { continue };
             let (from, to) = if one.1.0 < other.1.0 { (one, other) } else { (other, one) };
             if to.1.1.saturating_sub(to.1.0) <= AT_ONCE_NS {
-                waits.push(((from.0, to.0), (from.1.0, to.1.0)));
+                waits.push(((from.0, to.0), (from.1.0, to.1.0.min(from.1.1))));
             }
         }
     }
