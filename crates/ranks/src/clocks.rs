@@ -43,7 +43,8 @@ impl Clocks {
             if !is_broadcast {
                 for found in matches(&of_ranks, groups, Some(0)) {
                     clocks.join(&found.members, 0);
-                    of_ranks.retain(|(at, _)| !found.members.contains(at));
+                    // (Where no groups are listed, these may be a part of one.)
+                    of_ranks.retain(|(at, _)| !groups.is_known || !found.members.contains(at));
                 }
             }
             others.push(of_ranks);
@@ -240,4 +241,149 @@ pub(crate) fn of_key<'a>(ranks: &[&'a RankCalls], key: &str) -> Vec<(usize, &'a 
         Some((at, rank.kinds.iter().find(|kind| kind.key == key)?))
     };
     ranks.iter().enumerate().filter_map(of_rank).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::matched::Matched;
+
+    const US: i64 = 1_000;
+
+    /// Ranks with files of their own: each call from its start to the common end, on a clock that is late by so much.
+    pub(crate) fn rank(rank: i64, groups: &[&[i64]], calls: &[Interval]) -> RankCalls {
+        let calls: Vec<Interval> = calls.iter().map(|(from, to)| (from * US, to * US)).collect();
+        let key = "ncclDevKernel_AllReduce_Sum_bf16_TREE_LL".to_owned();
+        RankCalls {
+            name: rank.to_string(),
+            rank,
+            exposed: vec![(i64::MIN / 4, i64::MAX / 4)],
+            kinds: vec![Kind { key, group_size: None, is_broadcast: false, calls }],
+            groups: groups.iter().map(|ranks| ranks.to_vec()).collect(),
+            shift_ns: Some(0),
+            ..RankCalls::default()
+        }
+    }
+
+    /// Eight calls that end every 1,000 us. The last rank joins 100 us before the end, the others 300 us.
+    fn ranks(n: i64, late: impl Fn(i64, i64) -> i64) -> Vec<RankCalls> {
+        let of = |own: i64| {
+            let call = |nth: i64| {
+                let (end, before) =
+                    (nth * 1_000 + late(own, nth), if own == n - 1 { 100 } else { 300 });
+                (end - before, end)
+            };
+            rank(own, &[], &(1..=8).map(call).collect::<Vec<_>>())
+        };
+        (0..n).map(of).collect()
+    }
+
+    fn found(ranks: &[RankCalls]) -> (Vec<i64>, Matched) {
+        let ranks: Vec<&RankCalls> = ranks.iter().collect();
+        let matched = Matched::of_ranks(&ranks, None);
+        (matched.clocks.moved_ns.clone(), matched)
+    }
+
+    #[test]
+    fn a_clock_that_differs_by_a_constant_is_moved_and_the_wait_is_told_on_it() {
+        // Two of five ranks are on a machine whose clock is 83 us behind; ends vary by 3 us.
+        let all = ranks(5, |rank, nth| if rank < 3 { nth % 3 } else { nth % 2 - 83 });
+        let (moved, matched) = found(&all);
+        assert_eq!((&moved[..3], moved[3] == moved[4]), (&[0, 0, 0][..], true));
+        assert!((82 * US..=84 * US).contains(&moved[4]), "{moved:?}");
+        let wait = matched.device("0").cloned().unwrap_or_default();
+        assert!((1_580 * US..1_620 * US).contains(&wait.exposed_ns), "{wait:?}");
+        assert_eq!(matched.latest().map(|(last, _)| last), Some("4"));
+        let refs: Vec<&RankCalls> = all.iter().collect();
+        let said = matched.clocks.sentence(&refs).unwrap_or_default();
+        assert!(said.contains("slow (rank 3, 4)"), "{said}");
+        // What one rank waits is told on its own clock: the sixth call is the last of this window.
+        let window = [(0, (6_000 - 83 - 50) * US)];
+        let own = Matched::of_rank(&refs, 3, "7", Some(&window));
+        assert_eq!(own.device("7").map(|waits| waits.n), Some(6));
+    }
+
+    #[test]
+    fn clocks_that_agree_stay_and_no_other_difference_is_corrected() {
+        let (moved, matched) = found(&ranks(4, |rank, _| rank * 2));
+        assert_eq!((moved, matched.devices().count()), (vec![0; 4], 4));
+        // Ends that vary by 40 us.
+        let (moved, matched) = found(&ranks(2, |rank, nth| rank * (nth % 2 * 40 - 83)));
+        assert_eq!((moved, matched.devices().count()), (vec![0; 2], 0));
+        // 20 ms.
+        let (moved, matched) = found(&ranks(2, |rank, _| rank * 20_000));
+        assert_eq!((moved, matched.devices().count()), (vec![0; 2], 0));
+        // Four calls.
+        let mut few = ranks(2, |rank, _| rank * 83);
+        few.iter_mut().for_each(|rank| rank.kinds[0].calls.truncate(4));
+        assert_eq!(found(&few).1.devices().count(), 0);
+    }
+
+    #[test]
+    fn each_process_group_is_matched_by_itself_also_where_ranks_are_missing() {
+        let calls = |first: i64, n: i64, wait: i64| -> Vec<Interval> {
+            (first..first + n).map(|nth| (nth * 1_000 - wait, nth * 1_000)).collect()
+        };
+        // Two groups of three that call it as often, not at one time; the last has one file less.
+        let (one, other): (&[i64], &[i64]) = (&[0, 1, 2], &[3, 4, 5]);
+        let world: &[i64] = &[0, 1, 2, 3, 4, 5];
+        let all = [
+            rank(0, &[world, one], &calls(1, 5, 300)),
+            rank(1, &[world, one], &calls(1, 5, 300)),
+            rank(2, &[world, one], &calls(1, 5, 100)),
+            rank(3, &[world, other], &calls(20, 5, 100)),
+            rank(5, &[world, other], &calls(20, 5, 400)),
+        ];
+        let (moved, matched) = found(&all);
+        assert_eq!((moved, matched.is_part), (vec![0; 5], true));
+        let most = |rank| matched.device(rank)?.most().map(|wait| (wait.last.clone(), wait.ns));
+        assert_eq!(most("0"), Some(("2".to_owned(), 1_000 * US)));
+        assert_eq!(most("5"), Some(("3".to_owned(), 1_500 * US)));
+        // With all files of a group, and unequal counts.
+        let mut whole = all[..4].to_vec();
+        whole.pop();
+        assert!(!found(&whole).1.is_part);
+        // Without groups, those that end together.
+        let mut unlisted = all.to_vec();
+        unlisted.iter_mut().for_each(|rank| rank.groups.clear());
+        unlisted[3].kinds[0].calls.pop();
+        unlisted[4].kinds[0].calls.pop();
+        let (_, matched) = found(&unlisted);
+        assert_eq!(matched.device("1").map(|waits| waits.exposed_ns), Some(1_000 * US));
+        assert_eq!(matched.device("5").map(|waits| waits.exposed_ns), Some(1_200 * US));
+    }
+
+    #[test]
+    fn a_receiver_waits_for_the_sender_of_a_broadcast_on_another_clock() {
+        // The receiver starts 500 us before the sender, whose clock is 50 us behind. Nothing else connects them.
+        let of = |own: i64, wait: i64, late: i64| {
+            let call = |nth: i64| {
+                let end = nth * 1_000 + late + nth % 2 * 15;
+                (end - wait, end)
+            };
+            let mut rank = rank(own, &[&[0, 1]], &(1..=6).map(call).collect::<Vec<_>>());
+            rank.kinds[0].is_broadcast = true;
+            rank.kinds[0].group_size = Some(2);
+            rank
+        };
+        let all = [of(0, 500, 0), of(1, 6, -50)];
+        let (moved, matched) = found(&all);
+        assert_eq!(moved, [0, 50 * US]);
+        let wait = matched.device("0").and_then(|waits| waits.most().cloned()).unwrap_or_default();
+        assert_eq!((wait.last.as_str(), wait.ns), ("1", 6 * 494 * US));
+        let refs: Vec<&RankCalls> = all.iter().collect();
+        let on_one = matched.clocks.applied(&refs);
+        let on_one: Vec<&RankCalls> = on_one.iter().map(|rank| &**rank).collect();
+        assert_eq!(
+            crate::senders::for_senders(&on_one, &matched.clocks).as_deref(),
+            Some(
+                "In broadcasts between two ranks, as between the stages of a pipeline, one waits until the other sends: rank 0 for rank 1 \
+                 (2.96 ms)."
+            )
+        );
+        // Data that take long may hold the sender, too.
+        let all = [of(0, 500, 0), of(1, 200, -50)];
+        let refs: Vec<&RankCalls> = all.iter().collect();
+        assert_eq!(crate::senders::for_senders(&refs, &Clocks::default()), None);
+    }
 }

@@ -83,3 +83,43 @@ impl Groups {
         families
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use fixture::Fixture;
+
+    use super::*;
+
+    #[test]
+    fn the_groups_of_a_rank_are_read_each_once_and_sorted_into_families() {
+        let mut fixture = Fixture::default();
+        fixture.metadata(
+            "distributedInfo",
+            r#"{"rank": 1, "pg_config": [{"pg_name": "0", "ranks": [0, 1, 2, 3]}, {"pg_name": "1", "ranks": [0, 1]}, {"ranks": [0, 1]},
+                {"ranks": [1]}, {"ranks": [2, 3]}, {"ranks": [1, 3]}, {"pg_name": "7"}, {"ranks": "all"}, 3]}"#,
+        );
+        let trace = fixture.finish();
+        assert_eq!(groups_of(&trace, 1), [vec![0, 1, 2, 3], vec![0, 1], vec![1, 3]]);
+        assert!(groups_of(&Fixture::default().finish(), 1).is_empty());
+        let rank = |rank: i64, groups: &[&[i64]]| RankCalls {
+            rank,
+            groups: groups.iter().map(|one| one.to_vec()).collect(),
+            ..RankCalls::default()
+        };
+        let world: &[i64] = &[0, 1, 2, 3];
+        let all = [
+            rank(0, &[world, &[0, 1], &[0, 2]]),
+            rank(1, &[world, &[0, 1], &[1, 3]]),
+            rank(3, &[world, &[2, 3], &[1, 3]]),
+        ];
+        let groups = Groups::of(&all.iter().collect::<Vec<_>>());
+        assert!(groups.is_known && !groups.is_one());
+        let members = |family: &Vec<&Group>| -> Vec<Vec<usize>> {
+            family.iter().map(|group| group.members.clone()).collect()
+        };
+        let families: Vec<_> = groups.families().iter().map(members).collect();
+        assert_eq!(families, [vec![vec![0, 1, 2]], vec![vec![0, 1]], vec![vec![1, 2]]]);
+        assert_eq!(groups.all[0].size, 4, "a rank has no file");
+        assert!(Groups::of(&[&rank(0, &[world]), &rank(1, &[world])]).is_one());
+    }
+}

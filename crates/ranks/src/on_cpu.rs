@@ -329,4 +329,81 @@ mod tests {
         );
         assert!(on_cpu(&[&RankCalls::default()], &one_clock).is_none());
     }
+
+    /// Four ranks that call it in the pairs 0 with 2 and 1 with 3, in us.
+    fn pairs(function: &str, groups: &[&[i64]]) -> Vec<RankCalls> {
+        let us = 1_000;
+        // In the first call rank 1 has left before rank 0 joins. In the last, rank 3 begins before rank 0 is recorded.
+        let calls: [[Interval; 3]; 4] = [
+            [(2_500, 3_000), (5_000, 9_000), (20_000, 20_100)],
+            [(1_000, 2_000), (5_000, 6_000), (20_000, 20_100)],
+            [(1_500, 3_010), (8_900, 9_010), (20_050, 20_110)],
+            [(1_900, 2_010), (5_900, 6_010), (20_050, 20_110)],
+        ];
+        let of = |(rank, calls): (i64, &[Interval; 3])| {
+            let calls = calls.iter().map(|(from, to)| (from * us, to * us)).collect();
+            RankCalls {
+                name: rank.to_string(),
+                rank,
+                recorded: Some((0, 30_000 * us)),
+                on_cpu: vec![CpuKind { name: function.to_owned(), calls }],
+                groups: groups
+                    .iter()
+                    .filter(|one| one.contains(&rank))
+                    .map(|one| one.to_vec())
+                    .collect(),
+                shift_ns: Some(0),
+                ..RankCalls::default()
+            }
+        };
+        (0..).zip(&calls).map(of).collect()
+    }
+
+    fn said(ranks: &[RankCalls]) -> (Vec<Option<(i64, String)>>, String) {
+        let ranks: Vec<&RankCalls> = ranks.iter().collect();
+        let (sentence, _) = on_cpu(&ranks, &Clocks::apart(4)).expect("there are calls");
+        let found =
+            rows(&ranks, &ranks[0].on_cpu[0].name, (&Groups::of(&ranks), &Clocks::apart(4)));
+        let waits = |row: &CpuRow| row.waits.clone().map(|own| (own.ns / 1_000, own.most));
+        (found.rows.iter().map(waits).collect(), sentence)
+    }
+
+    #[test]
+    fn a_rank_that_leaves_before_another_joins_is_of_another_group() {
+        let (world, tensor): (&[i64], [&[i64]; 2]) = (&[0, 1, 2, 3], [&[0, 1], &[2, 3]]);
+        let groups: Vec<&[i64]> = [&[world][..], &tensor, &[&[0, 2], &[1, 3]]].concat();
+        let (waits, sentence) = said(&pairs("gloo:all_reduce", &groups));
+        let wait = |us: i64, whom: &str| Some((us, whom.to_owned()));
+        assert_eq!(
+            waits,
+            [
+                wait(3_950, "2 (3.95 ms)"),
+                wait(1_850, "3 (1.85 ms)"),
+                wait(1_000, "0 (1.00 ms)"),
+                wait(0, "")
+            ]
+        );
+        assert!(sentence.contains("(in 2 groups of 2), 0 ns to 3.95 ms of that"), "{sentence}");
+        // Where no listed group can be the one, only the time is told; nor whom a receiver waits for.
+        let (waits, sentence) = said(&pairs("gloo:all_reduce", &[world, tensor[0], tensor[1]]));
+        assert_eq!(waits, [None, None, None, None]);
+        assert!(sentence.ends_with("in all."), "{sentence}");
+        assert_eq!(said(&pairs("gloo:recv", &groups)).0, [None, None, None, None]);
+    }
+
+    #[test]
+    fn a_call_that_begins_before_the_last_recording_is_left_out() {
+        let groups: [&[i64]; 2] = [&[0, 2], &[1, 3]];
+        let mut ranks = pairs("gloo:all_reduce", &groups);
+        ranks[3].recorded = Some((2_000_000, 30_000_000));
+        let (waits, sentence) = said(&ranks);
+        assert_eq!(waits[2].as_ref().map(|own| own.0), Some(0), "1 ms of it was in the first call");
+        assert_eq!(waits[0].as_ref().map(|own| own.0), Some(3_950));
+        assert!(
+            sentence.ends_with(
+                "Up to 1 call of a rank began before the last recording did: the waits leave them out."
+            ),
+            "{sentence}"
+        );
+    }
 }
