@@ -1,6 +1,6 @@
 //! The collectives of one device or rank, and when its CPU is late.
 
-use crate::groups::groups_of;
+use crate::listed::groups_of;
 use host::class::Class;
 use host::links::{GpuSide, GpuSlice};
 use host::{HostIndex, HostSlice, Slices};
