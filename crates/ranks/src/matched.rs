@@ -90,7 +90,7 @@ impl Matched {
                     continue;
                 }
                 is_matched = true;
-                is_part |= found.is_part;
+                is_part |= found.is_part && found.members.iter().any(|at| is_wanted(*at));
                 for of_all in found.calls {
                     let starts = || of_all.iter().map(|(at, (start, _))| (*start, *at));
                     let Some((last_ns, last)) = starts().max() else { continue };

@@ -274,9 +274,8 @@ fn sentence(OfName { rows, groups, n_before }: &OfName) -> String {
     }
     text += ".";
     if *n_before > 0 {
-        let calls = plural(*n_before as u64, "call", "calls");
         text += &format!(
-            " Up to {calls} of a rank began before the last recording did: the waits leave them out."
+            " Calls that began before every rank was recorded are left out of the waits (up to {n_before} per rank)."
         );
     }
     text
@@ -401,7 +400,7 @@ mod tests {
         assert_eq!(waits[0].as_ref().map(|own| own.0), Some(3_950));
         assert!(
             sentence.ends_with(
-                "Up to 1 call of a rank began before the last recording did: the waits leave them out."
+                "Calls that began before every rank was recorded are left out of the waits (up to 1 per rank)."
             ),
             "{sentence}"
         );
