@@ -217,8 +217,20 @@ fn why_none(ranks: &[&RankCalls]) -> String {
             "The collectives are of groups of {size} ranks, and the files are of {}.",
             ranks.len()
         ),
-        _ => "The ranks call them unequally often, or their clocks differ: no kernels of a collective run at one time and end together."
-            .to_owned(),
+        _ => {
+            let is_even = |(_, key): &(bool, &str)| {
+                let own = of_key(ranks, key);
+                let n = own.first().map_or(0, |(_, kind)| kind.calls.len());
+                own.len() > 1 && own.iter().all(|(_, kind)| kind.calls.len() == n)
+            };
+            let why = match keys(ranks).iter().any(is_even) {
+                true => {
+                    "Kernels that the ranks call equally often do not run at one time and end together, whatever constant their clocks differ by."
+                }
+                false => "The ranks call them unequally often.",
+            };
+            why.to_owned()
+        }
     }
 }
 
