@@ -128,7 +128,9 @@ fn together(
         let difference = |of: Option<(i64, i64)>| of.map_or(0, |(a, b)| a.saturating_sub(b));
         let most_apart = match most_apart {
             MostApart::ByName => APART_BY_NAME_NS,
-            MostApart::Recorded => LEAST_APART_NS.max(difference(waiting) / APART_PART),
+            MostApart::Recorded => {
+                LEAST_APART_NS.saturating_add(slack_ns).max(difference(waiting) / APART_PART)
+            }
         };
         last_start <= first_end && difference(apart) <= most_apart
     };
