@@ -23,6 +23,7 @@ impl RankCalls {
             kernels,
             waits,
             on_cpu,
+            groups,
             shift_ns,
         } = self;
         let mut to = Writer::default();
@@ -50,6 +51,11 @@ impl RankCalls {
         for CpuKind { name, calls } in on_cpu {
             to.text(name);
             to.intervals(calls);
+        }
+        to.count(groups.len());
+        for group in groups {
+            to.count(group.len());
+            group.iter().for_each(|rank| to.int(*rank));
         }
         to.option(*shift_ns);
         to.bytes
@@ -80,6 +86,7 @@ impl RankCalls {
         let waits = from.intervals()?;
         let on_cpu =
             from.each(|from| Some(CpuKind { name: from.text()?, calls: from.intervals()? }))?;
+        let groups = from.each(|from| from.each(Reader::int))?;
         let shift_ns = from.option()?;
         Some(Self {
             name,
@@ -92,6 +99,7 @@ impl RankCalls {
             kernels,
             waits,
             on_cpu,
+            groups,
             shift_ns,
         })
     }
@@ -218,6 +226,7 @@ mod tests {
                 on_cpu: vec![CpuKind { name: file.clone(), calls }],
                 exposed,
                 waits,
+                groups: shift_ns.map(|shift| vec![shift, rank]).into_iter().collect(),
                 shift_ns,
                 file,
             };

@@ -1,5 +1,6 @@
 //! The collectives of one device or rank, and when its CPU is late.
 
+use crate::listed::groups_of;
 use host::class::Class;
 use host::links::{GpuSide, GpuSlice};
 use host::{HostIndex, HostSlice, Slices};
@@ -41,6 +42,8 @@ pub struct RankCalls {
     /// Calls in which its CPU waits for those of other ranks: then its launches would come earlier, too, and nothing is known of what
     /// that saves.
     pub(crate) on_cpu: Vec<CpuKind>,
+    /// The groups of several ranks that it is in, where the file lists them.
+    pub(crate) groups: Vec<Vec<i64>>,
     /// What its times have been moved by, in ns; `None` of a device.
     pub(crate) shift_ns: Option<i64>,
 }
@@ -94,6 +97,7 @@ impl RankCalls {
             rank,
             file: file.to_owned(),
             world_size: distributed(trace).1,
+            groups: groups_of(trace, rank),
             recorded: first.zip(last).map(|window| moved(window, shift)),
             shift_ns: Some(shift),
             ..own
@@ -104,6 +108,21 @@ impl RankCalls {
     #[must_use]
     pub fn order(&self) -> (i64, &str) {
         (self.rank, &self.file)
+    }
+
+    /// The same with all times moved.
+    pub(crate) fn moved(&self, by_ns: i64) -> Self {
+        let mut own = self.clone();
+        let all = own.kinds.iter_mut().flat_map(|kind| &mut kind.calls);
+        let all = all.chain(own.on_cpu.iter_mut().flat_map(|kind| &mut kind.calls));
+        let all = all.chain(&mut own.exposed).chain(&mut own.waits).chain(&mut own.recorded);
+        all.for_each(|times| *times = moved(*times, by_ns));
+        for kernel in &mut own.kernels {
+            kernel.times = moved(kernel.times, by_ns);
+            kernel.launch_ns = kernel.launch_ns.map(|at| at.saturating_add(by_ns));
+        }
+        own.shift_ns = own.shift_ns.map(|shift| shift.saturating_add(by_ns));
+        own
     }
 
     /// Those of a device, or of all.
@@ -193,7 +212,14 @@ fn cpu_calls(slices: &Slices<'_>, shift: i64) -> Vec<CpuKind> {
     }
     // (Several threads may call it.)
     kinds.iter_mut().for_each(|kind| trace::sort(&mut kind.calls));
-    kinds
+    // (What a function calls on another thread is the same waiting.)
+    let times: Vec<Vec<Interval>> = kinds.iter().map(|kind| union(kind.calls.clone())).collect();
+    let is_in = |a: usize, b: usize| without(&times[a], &times[b]).is_empty();
+    let is_own = |at: &usize| {
+        !(0..kinds.len()).any(|by| by != *at && is_in(*at, by) && (by < *at || !is_in(by, *at)))
+    };
+    let own: Vec<usize> = (0..kinds.len()).filter(is_own).collect();
+    own.into_iter().map(|at| kinds[at].clone()).collect()
 }
 
 pub(crate) fn moved((from, to): Interval, by_ns: i64) -> Interval {

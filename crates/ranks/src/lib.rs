@@ -9,12 +9,16 @@
 
 mod bytes;
 mod calls;
+mod clocks;
+mod groups;
+mod listed;
 mod matched;
 mod on_cpu;
 mod replay;
 mod runs;
 mod same_calls;
 mod section;
+mod senders;
 mod waits;
 
 pub use calls::RankCalls;

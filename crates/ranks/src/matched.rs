@@ -6,6 +6,8 @@ use timeline::intervals::{Interval, holds};
 use trace::Details;
 
 use crate::calls::{OnCpu, RankCalls, moved};
+use crate::clocks::{Clocks, keys, of_key};
+use crate::groups::Groups;
 use crate::same_calls::matches;
 use crate::waits::Waits;
 
@@ -17,11 +19,18 @@ pub struct Matched {
     of_files: bool,
     /// Why nothing could be matched; empty where something was.
     none: String,
+    /// Whether ranks of a group that was matched have no file.
+    pub is_part: bool,
+    /// The clocks of the ranks.
+    pub(crate) clocks: Clocks,
 }
 
 impl Matched {
     /// More devices than a machine has, or ranks than a person compares, are not matched.
     pub const MOST_RANKS: usize = 256;
+
+    /// What that means.
+    pub const OTHERS: &'static str = "One of those may join later than all that are given.";
 
     /// Matches the collectives of a file with several devices: those that the last device joins within these times, or all.
     #[must_use]
@@ -44,15 +53,18 @@ impl Matched {
         Self::of_ranks(&ranks.iter().collect::<Vec<_>>(), within)
     }
 
-    /// Matches the collectives of several ranks, whose times are of one clock.
+    /// Matches the collectives of several ranks, on one clock.
     #[must_use]
     pub fn of_ranks(ranks: &[&RankCalls], within: Option<&[Interval]>) -> Self {
-        Self::of_some(ranks, within, |_| true)
+        let groups = Groups::of(ranks);
+        let clocks = Clocks::of(ranks, &groups);
+        Self::of_some(ranks, (&groups, clocks), within, |_| true)
     }
 
     /// The rows of some of the ranks.
     fn of_some(
         ranks: &[&RankCalls],
+        (groups, clocks): (&Groups, Clocks),
         within: Option<&[Interval]>,
         is_wanted: impl Fn(usize) -> bool,
     ) -> Self {
@@ -61,53 +73,53 @@ impl Matched {
             let none = format!("At most {} ranks are compared.", Self::MOST_RANKS);
             return Self { of_files: true, none, ..Self::default() };
         }
+        let on_one = clocks.applied(ranks);
+        let ranks: Vec<&RankCalls> = on_one.iter().map(|rank| &**rank).collect();
+        let of_files = ranks.iter().any(|rank| rank.shift_ns.is_some());
         let mut waits = vec![Waits::default(); n];
         // By waiting rank and then by the last one.
         let mut waiting: Vec<Vec<Interval>> = vec![Vec::new(); n * n];
-        // (Broadcasts last: the others show whether the clock is one.)
-        let kinds = ranks.iter().flat_map(|rank| &rank.kinds);
-        let mut keys: Vec<(bool, &str)> =
-            kinds.map(|kind| (kind.is_broadcast, kind.key.as_str())).collect();
-        trace::sort(&mut keys);
-        keys.dedup();
-        let mut is_matched = false;
-        for (is_broadcast, key) in keys {
-            if is_broadcast && !is_matched {
-                break;
-            }
-            let of_ranks = ranks.iter().enumerate().filter_map(|(at, rank)| {
-                Some((at, rank.kinds.iter().find(|kind| kind.key == key)?))
-            });
-            for of_all in matches(&of_ranks.collect::<Vec<_>>(), n) {
-                is_matched = true;
-                let starts = || of_all.iter().map(|(at, (start, _))| (*start, *at));
-                let Some((last_ns, last)) = starts().max() else { continue };
-                if within.is_some_and(|windows| !holds(windows, last_ns)) {
+        let (mut is_matched, mut is_part) = (false, false);
+        for (is_broadcast, key) in keys(&ranks) {
+            let of_ranks = of_key(&ranks, key);
+            let slack = || clocks.slack_ns(&of_ranks.iter().map(|(at, _)| *at).collect::<Vec<_>>());
+            for found in matches(&of_ranks, groups, of_files.then(slack)) {
+                let is_one_clock =
+                    if of_files { clocks.are_one(&found.members) } else { is_matched };
+                if is_broadcast && !is_one_clock {
                     continue;
                 }
-                let before = starts().filter(|(_, at)| *at != last).map(|(ns, _)| ns).max();
-                let own = &mut waits[last];
-                own.n_last += 1;
-                let behind_ns = last_ns.saturating_sub(before.unwrap_or(last_ns));
-                own.behind_ns = own.behind_ns.saturating_add(behind_ns);
-                for (at, (start, end)) in of_all {
-                    waits[at].n += 1;
-                    if at != last {
-                        waiting[at * n + last].push((start, last_ns.min(end)));
+                is_matched = true;
+                is_part |= found.is_part && found.members.iter().any(|at| is_wanted(*at));
+                for of_all in found.calls {
+                    let starts = || of_all.iter().map(|(at, (start, _))| (*start, *at));
+                    let Some((last_ns, last)) = starts().max() else { continue };
+                    if within.is_some_and(|windows| !holds(windows, last_ns)) {
+                        continue;
+                    }
+                    let before = starts().filter(|(_, at)| *at != last).map(|(ns, _)| ns).max();
+                    let own = &mut waits[last];
+                    own.n_last += 1;
+                    let behind_ns = last_ns.saturating_sub(before.unwrap_or(last_ns));
+                    own.behind_ns = own.behind_ns.saturating_add(behind_ns);
+                    for (at, (start, end)) in of_all {
+                        waits[at].n += 1;
+                        if at != last {
+                            waiting[at * n + last].push((start, last_ns.min(end)));
+                        }
                     }
                 }
             }
         }
-        let of_files = ranks.iter().any(|rank| rank.shift_ns.is_some());
         let is_none = of_files && !is_matched;
-        let none = if is_none { why_none(ranks) } else { String::new() };
+        let none = if is_none { why_none(&ranks) } else { String::new() };
         let wanted = waits.into_iter().enumerate().filter(|(at, own)| own.n > 0 && is_wanted(*at));
         let rows = wanted.map(|(at, own)| {
             let of_rank = &mut waiting[at * n..(at + 1) * n];
-            (ranks[at].name.clone(), own.waiting(ranks, at, of_rank))
+            (ranks[at].name.clone(), own.waiting(&ranks, at, of_rank))
         });
         let rows = rows.collect();
-        Self { rows, of_files, none }
+        Self { rows, of_files, none, is_part, clocks }
     }
 
     /// What one of several ranks waits for the others, as that of its device: of the collectives that the last rank joins within these
@@ -120,10 +132,12 @@ impl Matched {
         within: Option<&[Interval]>,
     ) -> Self {
         let Some(rank) = ranks.get(at) else { return Self::default() };
-        let shift = rank.shift_ns.unwrap_or_default();
+        let groups = Groups::of(ranks);
+        let clocks = Clocks::of(ranks, &groups);
+        let shift = rank.shift_ns.unwrap_or_default().saturating_add(clocks.by_ns(at));
         let within: Option<Vec<Interval>> =
             within.map(|windows| windows.iter().map(|window| moved(*window, shift)).collect());
-        let mut own = Self::of_some(ranks, within.as_deref(), |one| one == at);
+        let mut own = Self::of_some(ranks, (&groups, clocks), within.as_deref(), |one| one == at);
         own.rows.iter_mut().for_each(|(name, _)| *name = device.to_owned());
         own
     }
@@ -132,6 +146,12 @@ impl Matched {
     #[must_use]
     pub fn why_none(&self) -> &str {
         &self.none
+    }
+
+    /// Whether its ranks have files of their own.
+    #[must_use]
+    pub fn is_of_files(&self) -> bool {
+        self.of_files
     }
 
     /// What a rank is called in sentences: `rank`, or `device`.
@@ -197,8 +217,20 @@ fn why_none(ranks: &[&RankCalls]) -> String {
             "The collectives are of groups of {size} ranks, and the files are of {}.",
             ranks.len()
         ),
-        _ => "The ranks call them unequally often, or their clocks differ: no kernels of a collective run at one time and end together."
-            .to_owned(),
+        _ => {
+            let is_even = |(_, key): &(bool, &str)| {
+                let own = of_key(ranks, key);
+                let n = own.first().map_or(0, |(_, kind)| kind.calls.len());
+                own.len() > 1 && own.iter().all(|(_, kind)| kind.calls.len() == n)
+            };
+            let why = match keys(ranks).iter().any(is_even) {
+                true => {
+                    "Kernels that the ranks call equally often do not run at one time and end together, whatever constant their clocks differ by."
+                }
+                false => "The ranks call them unequally often.",
+            };
+            why.to_owned()
+        }
     }
 }
 

@@ -1,17 +1,33 @@
 //! What the CPUs of ranks wait for each other: calls of gloo, and functions that send objects of Python.
 //!
-//! The nth call of a function on one rank belongs to the nth on each of the others, where all of them call it equally often and the
-//! clocks are one. A rank waits from its own start until the last one joins, where it is still in the call then: who has gone by then (a
-//! rank of a broadcast that has what it needs) did not wait for the last.
+//! The nth call of a function on one rank belongs to the nth on each of the others of its group, where all of them call it equally often
+//! and the clocks are one. A rank waits from its own start until the last one joins, where it is still in the call then: who has gone by
+//! then (a rank of a broadcast that has what it needs) did not wait for the last.
+//!
+//! The group is not recorded. It is all ranks, or the process groups of one size: the largest that no call contradicts. Where all wait,
+//! no rank leaves before another has joined, and they leave together.
+//!
+//! A rank may begin a call before another one's recording begins: the profiler starts later there. That call is left out.
 
 use report::units::{plural, time};
 use report::{Cell, Column, Row, Table, Unit};
 use timeline::intervals::Interval;
 
 use crate::calls::RankCalls;
+use crate::clocks::Clocks;
+use crate::groups::{Group, Groups};
 
 /// Of the matches of a function so many percent run on all ranks at some moment, where nothing else shows that the clocks are one.
 const LEAST_TOGETHER_PCT: usize = 90;
+/// Parts of the names of functions that no rank leaves before all have joined.
+const ALL_WAIT: [&str; 5] = ["all_reduce", "all_gather", "reduce_scatter", "alltoall", "barrier"];
+/// In these two ranks meet, and nothing tells which.
+const PAIRS: [&str; 2] = ["send", "recv"];
+/// The ends of a call in which all wait: at most so far apart, in ns (measured in pairs of two machines: up to 143 us; of calls of
+/// different groups, 0.7 ms in the middle).
+const APART_NS: i64 = 500_000;
+/// What the correction of a clock leaves, in ns.
+const CLOCK_NS: i64 = 50_000;
 const UNMATCHED: &str = "the calls of the ranks could not be matched";
 
 /// A function on one rank.
@@ -90,68 +106,138 @@ impl Row for CpuRow {
 }
 
 /// The calls in which the CPUs of these ranks wait for each other, and a sentence on the function that takes most; `None` without any.
-/// `one_clock`: collectives of the GPU have shown that the clocks are one.
-pub(crate) fn on_cpu(ranks: &[&RankCalls], one_clock: bool) -> Option<(String, Table)> {
+/// `clocks`: those that collectives of the GPU have shown to be one.
+pub(crate) fn on_cpu(ranks: &[&RankCalls], clocks: &Clocks) -> Option<(String, Table)> {
     let mut names: Vec<&str> = Vec::new();
     for kind in ranks.iter().flat_map(|rank| &rank.on_cpu) {
         if !names.contains(&kind.name.as_str()) {
             names.push(&kind.name);
         }
     }
-    let of_name = |name: &str| -> Vec<CpuRow> { rows(ranks, name, one_clock) };
-    let mut all: Vec<Vec<CpuRow>> = names.into_iter().map(of_name).collect();
+    let groups = Groups::of(ranks);
+    let of_name = |name: &str| rows(ranks, name, (&groups, clocks));
+    let mut all: Vec<OfName> = names.into_iter().map(of_name).collect();
     let total =
-        |rows: &[CpuRow]| rows.iter().fold(0_i64, |sum, row| sum.saturating_add(row.total_ns));
+        |one: &OfName| one.rows.iter().fold(0_i64, |sum, row| sum.saturating_add(row.total_ns));
     let most = (0..all.len()).reduce(|a, b| if total(&all[b]) > total(&all[a]) { b } else { a })?;
     // (The table begins with what the sentence is about.)
     all.swap(0, most);
     let sentence = sentence(&all[0]);
-    let rows: Vec<CpuRow> = all.into_iter().flatten().collect();
+    let rows: Vec<CpuRow> = all.into_iter().flat_map(|one| one.rows).collect();
     Some((sentence, Table::of("cpu_waits", "Calls in which the CPUs wait for each other", &rows)))
 }
 
-fn rows(ranks: &[&RankCalls], name: &str, one_clock: bool) -> Vec<CpuRow> {
+/// A function on all ranks that call it.
+#[derive(Default)]
+struct OfName {
+    rows: Vec<CpuRow>,
+    /// How many groups call it, and of how many ranks; 0 where that is not known.
+    groups: (usize, usize),
+    /// Calls of a rank that begin before the last recording, at most.
+    n_before: usize,
+}
+
+fn rows(ranks: &[&RankCalls], name: &str, (groups, clocks): (&Groups, &Clocks)) -> OfName {
     let calls = |rank: &RankCalls| -> Vec<Interval> {
         let own = rank.on_cpu.iter().find(|kind| kind.name == name);
         own.map(|kind| kind.calls.clone()).unwrap_or_default()
     };
     let calls: Vec<Vec<Interval>> = ranks.iter().map(|rank| calls(rank)).collect();
-    let waits = matched(&calls, one_clock);
-    let row = |(at, own): (usize, &Vec<Interval>)| {
-        let waits = waits.get(at).cloned().map(|own| CpuWaits { most: most(ranks, &own), ..own });
+    let since = ranks.iter().filter_map(|rank| Some(rank.recorded?.0)).max().unwrap_or(i64::MIN);
+    let all_wait = ALL_WAIT.iter().any(|part| name.contains(part));
+    let mut waits: Vec<Option<CpuWaits>> = vec![None; ranks.len()];
+    let mut found = OfName::default();
+    let is_pair = PAIRS.iter().any(|part| name.contains(part));
+    for family in groups.families().iter().filter(|_| !is_pair) {
+        let callers = || (0..ranks.len()).filter(|at| !calls[*at].is_empty());
+        let is_whole = callers().all(|at| family.iter().any(|one| one.members.contains(&at)));
+        let of_group = |group: &&'_ Group| -> Option<Vec<&[Interval]>> {
+            let own: Vec<&[Interval]> = group.members.iter().map(|at| &*calls[*at]).collect();
+            are_one(&own, all_wait, clocks.are_one(&group.members)).then_some(own)
+        };
+        let own: Option<Vec<_>> = family.iter().map(of_group).collect();
+        let Some(own) = own.filter(|own| is_whole && !own.is_empty()) else { continue };
+        found.groups = (own.len(), family[0].members.len());
+        for (Group { members, .. }, own) in family.iter().zip(own) {
+            let (of_members, n_before) = matched(&own, since);
+            found.n_before = found.n_before.max(n_before);
+            for (at, own) in members.iter().zip(of_members) {
+                waits[*at] = Some(CpuWaits { most: most(ranks, members, &own), ..own });
+            }
+        }
+        break;
+    }
+    let row = |((at, own), waits): ((usize, &Vec<Interval>), Option<CpuWaits>)| {
         let total_ns = own.iter().fold(0_i64, |sum, (from, to)| sum.saturating_add(to - from));
         let (rank, call) = (ranks[at].name.clone(), name.to_owned());
         (!own.is_empty()).then_some(CpuRow { rank, call, n: own.len() as u64, total_ns, waits })
     };
-    calls.iter().enumerate().filter_map(row).collect()
+    found.rows = calls.iter().enumerate().zip(waits).filter_map(row).collect();
+    found
 }
 
 /// The rank for which one waits most.
-fn most(ranks: &[&RankCalls], own: &CpuWaits) -> String {
-    let most = own.of.iter().zip(ranks).filter(|(ns, _)| **ns > 0).max_by_key(|(ns, _)| **ns);
-    most.map(|(ns, rank)| format!("{} ({})", rank.name, time(*ns))).unwrap_or_default()
+fn most(ranks: &[&RankCalls], members: &[usize], own: &CpuWaits) -> String {
+    let most = own.of.iter().zip(members).filter(|(ns, _)| **ns > 0).max_by_key(|(ns, _)| **ns);
+    most.map(|(ns, at)| format!("{} ({})", ranks[*at].name, time(*ns))).unwrap_or_default()
 }
 
-/// What each rank waits; empty where the calls cannot be matched.
-fn matched(calls: &[Vec<Interval>], one_clock: bool) -> Vec<CpuWaits> {
-    let n = calls.first().map_or(0, Vec::len);
+/// The nth call of each of some ranks.
+fn nth<'a>(
+    calls: &'a [&[Interval]],
+    nth: usize,
+) -> impl DoubleEndedIterator<Item = Interval> + ExactSizeIterator + 'a {
+    calls.iter().map(move |own| own[nth])
+}
+
+fn last_start(calls: &[&[Interval]], at: usize) -> i64 {
+    nth(calls, at).map(|(from, _)| from).max().unwrap_or_default()
+}
+
+/// Whether these ranks may call a function together.
+fn are_one(calls: &[&[Interval]], all_wait: bool, one_clock: bool) -> bool {
+    let n = calls.first().map_or(0, |own| own.len());
     if n == 0 || calls.iter().any(|own| own.len() != n) {
-        return Vec::new();
+        return false;
     }
-    let of_all = |nth: usize| calls.iter().map(move |own| own[nth]);
-    let last_start = |nth: usize| of_all(nth).map(|(from, _)| from).max().unwrap_or_default();
-    let is_together = |nth: &usize| of_all(*nth).all(|(_, to)| to >= last_start(*nth));
-    if !one_clock && (0..n).filter(is_together).count() * 100 < n * LEAST_TOGETHER_PCT {
-        return Vec::new();
+    let left_before = |at: usize, by_ns: i64| {
+        let joined = last_start(calls, at);
+        nth(calls, at).any(|(_, to)| to.saturating_add(by_ns) < joined)
+    };
+    let ends = |at: usize| nth(calls, at).map(|(_, to)| to);
+    let is_apart = |at: &usize| {
+        let difference = ends(*at).max().zip(ends(*at).min()).map(|(a, b)| a.saturating_sub(b));
+        difference > Some(APART_NS)
+    };
+    let n_most = |all: usize| n.saturating_mul(100 - all) / 100;
+    match all_wait {
+        true => {
+            !(0..n).any(|at| left_before(at, CLOCK_NS))
+                && (0..n).filter(is_apart).count() <= n_most(LEAST_TOGETHER_PCT)
+        }
+        false => {
+            one_clock
+                || (0..n).filter(|at| left_before(*at, 0)).count() <= n_most(LEAST_TOGETHER_PCT)
+        }
     }
+}
+
+/// What each rank waits, and how many calls were left out because they began before `since`.
+fn matched(calls: &[&[Interval]], since: i64) -> (Vec<CpuWaits>, usize) {
+    let n = calls.first().map_or(0, |own| own.len());
     let mut waits = vec![CpuWaits { of: vec![0; calls.len()], ..CpuWaits::default() }; calls.len()];
-    for nth in 0..n {
-        let joined = last_start(nth);
+    let mut n_before = 0;
+    for at in 0..n {
+        if nth(calls, at).any(|(from, _)| from < since) {
+            n_before += 1;
+            continue;
+        }
+        let joined = last_start(calls, at);
         // (Of equal starts the last rank counts as the last, as it does on the GPU.)
-        let mut own = of_all(nth).enumerate().filter(|(_, (from, _))| *from == joined);
+        let mut own = nth(calls, at).enumerate().filter(|(_, (from, _))| *from == joined);
         let Some((last, _)) = own.next_back() else { continue };
         waits[last].n_last += 1;
-        for (own, (from, to)) in waits.iter_mut().zip(of_all(nth)) {
+        for (own, (from, to)) in waits.iter_mut().zip(nth(calls, at)) {
             if to > joined {
                 let ns = joined.saturating_sub(from);
                 own.ns = own.ns.saturating_add(ns);
@@ -159,10 +245,10 @@ fn matched(calls: &[Vec<Interval>], one_clock: bool) -> Vec<CpuWaits> {
             }
         }
     }
-    waits
+    (waits, n_before)
 }
 
-fn sentence(rows: &[CpuRow]) -> String {
+fn sentence(OfName { rows, groups, n_before }: &OfName) -> String {
     let between = |all: Vec<i64>| {
         let (least, most) = (all.iter().min(), all.iter().max());
         let (least, most) = (time(*least.unwrap_or(&0)), time(*most.unwrap_or(&0)));
@@ -177,13 +263,22 @@ fn sentence(rows: &[CpuRow]) -> String {
     let mut text =
         format!("The CPUs wait for each other in {call}: a rank is in it for {all} in all");
     if let Some((n_last, row)) = last {
+        if groups.0 > 1 {
+            text += &format!(" (in {} groups of {})", groups.0, groups.1);
+        }
         let (waits, calls) = (between(waits), plural(row.n, "call", "calls"));
         text += &format!(
             ", {waits} of that before the last rank joins. Rank {} is the last in {n_last} of {calls}",
             row.rank
         );
     }
-    text + "."
+    text += ".";
+    if *n_before > 0 {
+        text += &format!(
+            " Calls that began before every rank was recorded are left out of the waits (up to {n_before} per rank)."
+        );
+    }
+    text
 }
 
 #[cfg(test)]
@@ -206,7 +301,8 @@ mod tests {
             rank("2", &[(10, 104), (190, 220)]),
         ];
         let ranks: Vec<&RankCalls> = ranks.iter().collect();
-        let found = rows(&ranks, "broadcast_pyobj", true);
+        let (groups, one_clock) = (Groups::of(&ranks), Clocks::default());
+        let found = rows(&ranks, "broadcast_pyobj", (&groups, &one_clock)).rows;
         let waits = |row: &CpuRow| row.waits.clone().map(|own| (own.n_last, own.ns, own.most));
         assert_eq!(
             found.iter().filter_map(waits).collect::<Vec<_>>(),
@@ -216,7 +312,7 @@ mod tests {
                 (0, 80 * us, "1 (80.0 µs)".to_owned()),
             ]
         );
-        let (said, table) = on_cpu(&ranks, true).expect("there are calls");
+        let (said, table) = on_cpu(&ranks, &one_clock).expect("there are calls");
         assert_eq!(
             said,
             "The CPUs wait for each other in broadcast_pyobj: a rank is in it for 36.0 µs to 200 µs in all, 0 ns to 170 µs of that before the \
@@ -224,12 +320,89 @@ mod tests {
         );
         assert_eq!(table.n_rows(), 3);
         // Without one clock, calls that do not overlap on all ranks tell nothing of who is late.
-        let unmatched = rows(&ranks, "broadcast_pyobj", false);
-        assert!(unmatched.iter().all(|row| row.waits.is_none()));
+        let unmatched = rows(&ranks, "broadcast_pyobj", (&groups, &Clocks::apart(3)));
+        assert!(unmatched.rows.iter().all(|row| row.waits.is_none()));
         assert_eq!(
             sentence(&unmatched),
             "The CPUs wait for each other in broadcast_pyobj: a rank is in it for 36.0 µs to 200 µs in all."
         );
-        assert!(on_cpu(&[&RankCalls::default()], true).is_none());
+        assert!(on_cpu(&[&RankCalls::default()], &one_clock).is_none());
+    }
+
+    /// Four ranks that call it in the pairs 0 with 2 and 1 with 3, in us.
+    fn pairs(function: &str, groups: &[&[i64]]) -> Vec<RankCalls> {
+        let us = 1_000;
+        // In the first call rank 1 has left before rank 0 joins. In the last, rank 3 begins before rank 0 is recorded.
+        let calls: [[Interval; 3]; 4] = [
+            [(2_500, 3_000), (5_000, 9_000), (20_000, 20_100)],
+            [(1_000, 2_000), (5_000, 6_000), (20_000, 20_100)],
+            [(1_500, 3_010), (8_900, 9_010), (20_050, 20_110)],
+            [(1_900, 2_010), (5_900, 6_010), (20_050, 20_110)],
+        ];
+        let of = |(rank, calls): (i64, &[Interval; 3])| {
+            let calls = calls.iter().map(|(from, to)| (from * us, to * us)).collect();
+            RankCalls {
+                name: rank.to_string(),
+                rank,
+                recorded: Some((0, 30_000 * us)),
+                on_cpu: vec![CpuKind { name: function.to_owned(), calls }],
+                groups: groups
+                    .iter()
+                    .filter(|one| one.contains(&rank))
+                    .map(|one| one.to_vec())
+                    .collect(),
+                shift_ns: Some(0),
+                ..RankCalls::default()
+            }
+        };
+        (0..).zip(&calls).map(of).collect()
+    }
+
+    fn said(ranks: &[RankCalls]) -> (Vec<Option<(i64, String)>>, String) {
+        let ranks: Vec<&RankCalls> = ranks.iter().collect();
+        let (sentence, _) = on_cpu(&ranks, &Clocks::apart(4)).expect("there are calls");
+        let found =
+            rows(&ranks, &ranks[0].on_cpu[0].name, (&Groups::of(&ranks), &Clocks::apart(4)));
+        let waits = |row: &CpuRow| row.waits.clone().map(|own| (own.ns / 1_000, own.most));
+        (found.rows.iter().map(waits).collect(), sentence)
+    }
+
+    #[test]
+    fn a_rank_that_leaves_before_another_joins_is_of_another_group() {
+        let (world, tensor): (&[i64], [&[i64]; 2]) = (&[0, 1, 2, 3], [&[0, 1], &[2, 3]]);
+        let groups: Vec<&[i64]> = [&[world][..], &tensor, &[&[0, 2], &[1, 3]]].concat();
+        let (waits, sentence) = said(&pairs("gloo:all_reduce", &groups));
+        let wait = |us: i64, whom: &str| Some((us, whom.to_owned()));
+        assert_eq!(
+            waits,
+            [
+                wait(3_950, "2 (3.95 ms)"),
+                wait(1_850, "3 (1.85 ms)"),
+                wait(1_000, "0 (1.00 ms)"),
+                wait(0, "")
+            ]
+        );
+        assert!(sentence.contains("(in 2 groups of 2), 0 ns to 3.95 ms of that"), "{sentence}");
+        // Where no listed group can be the one, only the time is told; nor whom a receiver waits for.
+        let (waits, sentence) = said(&pairs("gloo:all_reduce", &[world, tensor[0], tensor[1]]));
+        assert_eq!(waits, [None, None, None, None]);
+        assert!(sentence.ends_with("in all."), "{sentence}");
+        assert_eq!(said(&pairs("gloo:recv", &groups)).0, [None, None, None, None]);
+    }
+
+    #[test]
+    fn a_call_that_begins_before_the_last_recording_is_left_out() {
+        let groups: [&[i64]; 2] = [&[0, 2], &[1, 3]];
+        let mut ranks = pairs("gloo:all_reduce", &groups);
+        ranks[3].recorded = Some((2_000_000, 30_000_000));
+        let (waits, sentence) = said(&ranks);
+        assert_eq!(waits[2].as_ref().map(|own| own.0), Some(0), "1 ms of it was in the first call");
+        assert_eq!(waits[0].as_ref().map(|own| own.0), Some(3_950));
+        assert!(
+            sentence.ends_with(
+                "Calls that began before every rank was recorded are left out of the waits (up to 1 per rank)."
+            ),
+            "{sentence}"
+        );
     }
 }

@@ -3,9 +3,11 @@
 use report::units::{count, plural, time};
 use report::{Cell, Column, Row, Section, Table, Unit};
 
+use crate::calls::RankCalls;
 use crate::matched::Matched;
 use crate::on_cpu::on_cpu;
 use crate::runs::OneRun;
+use crate::senders::for_senders;
 
 /// One rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +81,11 @@ impl OneRun<'_> {
     pub fn section(&self) -> Section {
         let (ranks, matched) = (self.ranks(), self.matched());
         let mut section = matched.section();
-        if let Some((sentence, table)) = on_cpu(&ranks, matched.devices().next().is_some()) {
+        section.intro.extend(matched.clocks.sentence(&ranks));
+        let on_one = matched.clocks.applied(&ranks);
+        let on_one: Vec<&RankCalls> = on_one.iter().map(|rank| &**rank).collect();
+        section.intro.extend(for_senders(&on_one, &matched.clocks));
+        if let Some((sentence, table)) = on_cpu(&on_one, &matched.clocks) {
             section.intro.push(sentence);
             section.tables.push(table);
         }
@@ -105,6 +111,9 @@ impl Matched {
         });
         let rows: Vec<RankRow> = rows.collect();
         section.intro.push(self.sentence());
+        if self.is_part {
+            section.intro.push(format!("Some groups have ranks without a file. {}", Self::OTHERS));
+        }
         let table = Table::of("ranks", "Ranks, by the collectives that all of them call", &rows);
         section.tables.push(table.when_empty("None."));
         section
@@ -129,8 +138,9 @@ impl Matched {
                     1 => "One other rank waits".to_owned(),
                     n => format!("{n} of the {n_others} other ranks wait"),
                 };
+                let last = if self.is_part { "the last of the ranks given" } else { "the last" };
                 format!(
-                    "{others} for rank {name}, the last to join {} of {}: {each}.{}",
+                    "{others} for rank {name}, {last} to join {} of {}: {each}.{}",
                     count(late.n_last as u64),
                     plural(late.n as u64, "collective", "collectives"),
                     self.cpu_limits(Some(name))

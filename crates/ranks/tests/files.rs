@@ -1,6 +1,6 @@
 //! Ranks of one run, each in a file of its own.
 
-use fixture::{Fixture, kernel};
+use fixture::{Fixture, kernel, slice};
 use host::HostIndex;
 use ranks::{RankCalls, Runs};
 use trace::{Collective, Details, Trace};
@@ -45,4 +45,23 @@ fn ranks_in_files_of_their_own_are_compared_on_the_clock_of_the_machine() {
     // A clock that is a second apart shows nothing.
     let apart = section(["1700000000000000000", "1700000001000000000"]);
     assert!(apart.intro[0].starts_with("No collective could be matched"), "{:?}", apart.intro);
+}
+
+#[test]
+fn what_a_function_calls_on_another_thread_is_one_wait_with_it() {
+    let of = |rank: i64| {
+        let mut fixture = Fixture::default();
+        let call = "sglang/srt/utils/common.py(1316): broadcast_pyobj";
+        fixture.push(slice("python_function", call).on(1, 1).at(1_000, 9_000));
+        fixture.push(slice("user_annotation", "gloo:broadcast").on(1, 2).at(2_000, 3_000));
+        fixture.push(slice("user_annotation", "gloo:broadcast").on(1, 2).at(6_000, 4_000));
+        fixture.push(slice("user_annotation", "gloo:barrier").on(1, 2).at(20_000, 4_000));
+        fixture.push(kernel("gemm").at(1_000, 1_000));
+        let trace = fixture.finish();
+        RankCalls::of(&HostIndex::of(&trace), &Details::default(), rank, "")
+    };
+    let ranks = [of(0), of(1)];
+    let section = Runs::of(&ranks).largest().expect("they are of one run").section();
+    let rows = section.tables.iter().find(|table| table.id == "cpu_waits").map(|t| t.n_rows());
+    assert_eq!(rows, Some(4), "broadcast_pyobj and the barrier, each on two ranks");
 }

@@ -103,6 +103,9 @@ fn diagnose_compares_the_ranks_of_a_folder() {
     let run = folder.run(&["diagnose", "run", "--rank", "0"]).done();
     assert!(run.stdout.contains("# TP-0.json"), "{}", run.stdout);
     assert!(run.stdout.contains("Rank 1 has no collective, and the others have some"));
+    let given = "Their traces are given, and no collective of this rank could be matched with theirs. Rank 1 has no collective";
+    assert!(run.stdout.contains(given), "{}", run.stdout);
+    assert!(!run.stdout.contains("only their traces tell"), "{}", run.stdout);
     // One of them by itself cannot tell.
     let alone = folder.run(&["diagnose", "run/TP-0.json"]).done();
     assert!(!alone.stdout.contains("joins later"), "{}", alone.stdout);

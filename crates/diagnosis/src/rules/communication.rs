@@ -1,6 +1,6 @@
 //! M10: communication that no other kernel of the device hides, and how far equal collectives differ.
 
-use ranks::Waits;
+use ranks::{Matched, Waits};
 use report::units::{count, percent, plural, time};
 use timeline::equal::{Call, bytes_of, equal, group_of};
 use timeline::intervals::{both, length, union};
@@ -46,11 +46,15 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             let limit = super::hidden_launches::limit(&device);
             let bound = transfer.min(device.exposed_compute()).min(limit.unwrap_or(i64::MAX));
             let meaning = match (waits, excess) {
-                (Some(waits), _) => waiting(waits, exposed, facts.matched.who()),
-                (None, Some(excess)) => excess.sentence(),
-                (None, None) => {
-                    "Part of it may be waiting for other ranks: only their traces tell.".to_owned()
+                (Some(waits), _) => {
+                    let text = waiting(waits, exposed, facts.matched.who());
+                    match facts.matched.is_part {
+                        true => format!("{text} Some ranks have no file. {}", Matched::OTHERS),
+                        false => text,
+                    }
                 }
+                (None, Some(excess)) => excess.sentence(),
+                (None, None) => unmatched(facts),
             };
             let short = Short::of(facts, &device).filter(|_| facts.has_graphs());
             let (verdict, meaning) = match short {
@@ -75,6 +79,19 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             )
         })
         .collect()
+}
+
+/// That nothing is known of what the other ranks do then, and why.
+fn unmatched(facts: &Facts<'_>) -> String {
+    let known = match (facts.matched.is_of_files(), facts.matched.why_none()) {
+        (false, _) => {
+            return "Part of it may be waiting for other ranks: only their traces tell.".to_owned();
+        }
+        (true, "") => "",
+        (true, why) => why,
+    };
+    let text = "Part of it may be waiting for other ranks. Their traces are given, and no collective of this rank could be matched with theirs.";
+    format!("{text} {known}").trim_end().to_owned()
 }
 
 /// Where less of the waiting would be saved, something else limits, too.
