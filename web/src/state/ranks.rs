@@ -57,13 +57,13 @@ fn others(state: &State, job: JobId) -> Vec<OtherRank> {
     let Some(own) = state.file(job).and_then(|file| rank(state, file)) else { return Vec::new() };
     let others = state.files.iter().filter(|file| file.job != job);
     let others = others.filter_map(|file| Some((file, rank(state, file)?)));
-    let known = others.filter_map(|(file, rank)| Some((rank, (file.job, file.calls.ready()?))));
-    let known: Vec<(i64, (JobId, &Shared<Vec<u8>>))> = known.collect();
+    let known = others.filter_map(|(file, rank)| {
+        let calls: &Shared<Vec<u8>> = file.calls.ready()?;
+        Some((rank, (file.job, calls.clone())))
+    });
+    let (ranks, calls): (Vec<i64>, Vec<OtherRank>) = known.unzip();
     // (Two runs of one rank are none together.)
-    if known.iter().all(|(rank, _)| *rank == own) {
-        return Vec::new();
-    }
-    known.into_iter().map(|(_, (job, calls))| (job, calls.clone())).collect()
+    if ranks.iter().all(|rank| *rank == own) { Vec::new() } else { calls }
 }
 
 #[cfg(test)]
