@@ -2,11 +2,12 @@
 
 mod places;
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use host::class::Class;
 use host::gaps::DeviceGaps;
-use host::idle::{IdlePlaces, idle_places};
+use host::idle::{IdlePlace, IdlePlaces, idle_places, waits_for_others_within};
 use host::links::{DeviceId, GpuSide, GpuSlice};
 use host::verdicts::{Busy, DeviceFigures, Window, loading};
 use host::{HostIndex, HostReport, HostSlice, Slices};
@@ -77,6 +78,10 @@ pub struct Facts<'a> {
     places: Option<BTreeMap<String, IdlePlaces>>,
     /// The calls that allocate and the tensors that are made, where PyTorch's cache of memory is off.
     pub uncached: Option<(u64, u64)>,
+    /// By device: what its launching threads wait for others while it waits for them.
+    others: Vec<(String, IdlePlace)>,
+    /// By device: how much sooner it would be done without communication.
+    sooner: OnceCell<Vec<i64>>,
     /// What collectives of several devices tell of each other.
     pub matched: Matched,
     /// Whether the file has devices of other ranks.
@@ -129,6 +134,8 @@ impl<'a> Facts<'a> {
             warm,
             places: None,
             uncached,
+            others: Vec::new(),
+            sooner: OnceCell::new(),
             matched: Matched::default(),
             has_others: false,
         };
@@ -140,7 +147,23 @@ impl<'a> Facts<'a> {
             facts.wall = wall_within(&triage.wall_times, warm);
             facts.places = Some(idle_places(slices, gpu, Some(warm)));
         }
+        facts.others = facts.waits_for_others();
         facts
+    }
+
+    /// What the launching threads wait for others in the time that the bar gives to late launches.
+    fn waits_for_others(&self) -> Vec<(String, IdlePlace)> {
+        let one = self.gpu.devices.len() == 1;
+        let of_device = |(id, name): (DeviceId, &String)| {
+            let mut all = self.triage.wall_times.iter();
+            let times = all.find(|times| one || times.device == *name)?;
+            let late = [WallPart::Launch, WallPart::HostCompute];
+            let late = union(late.into_iter().flat_map(|part| times.part(part).to_vec()).collect());
+            let late = self.warm.as_ref().map_or_else(|| late.clone(), |warm| both(&late, warm));
+            let place = waits_for_others_within(self.slices, self.gpu, id, &late)?;
+            Some((name.clone(), place))
+        };
+        (0..).zip(&self.gpu.devices).filter_map(of_device).collect()
     }
 
     /// The same as one of several ranks in files of their own.
@@ -441,12 +464,26 @@ impl Device<'_> {
     #[must_use]
     pub fn sooner_without_communication_ns(&self) -> i64 {
         let facts = self.facts;
-        ranks::sooner_without_communication_ns(
-            (facts.slices, facts.gpu),
-            facts.details,
-            self.id as usize,
-            facts.warm.as_deref(),
-        )
+        let of_device = |device: usize| {
+            let index = (facts.slices, facts.gpu);
+            let warm = facts.warm.as_deref();
+            ranks::sooner_without_communication_ns(index, facts.details, device, warm)
+        };
+        let all = || (0..facts.gpu.devices.len()).map(of_device).collect();
+        facts.sooner.get_or_init(all).get(self.id as usize).copied().unwrap_or_default()
+    }
+
+    /// Communication that no other kernel hides, in the time that its bar is of, and the length of that.
+    #[must_use]
+    pub fn exposed_told(&self) -> (i64, i64) {
+        let exposed = self.exposed();
+        let told_ns = self
+            .facts
+            .warm
+            .as_ref()
+            .map_or_else(|| length(&exposed), |warm| length(&both(&exposed, warm)));
+        let parts = WallPart::ALL.into_iter().filter_map(|part| self.wall(part));
+        (told_ns, parts.map(|row| row.total_ns).sum())
     }
 
     /// When communication runs that no other kernel hides.
@@ -460,7 +497,7 @@ impl Device<'_> {
         let mut kernels: Vec<&GpuSlice> = self.slices().filter(|one| one.is_kernel).collect();
         trace::sort_by_key(&mut kernels, |one| one.slice.start_ns);
         // (What waits for the communication before it hides none.)
-        let mut dependent = Dependent::default();
+        let mut dependent = Dependent::of(self.facts.trace);
         let own = kernels.into_iter().map(|one| {
             let stream = self.facts.trace.stream(one.slice.row);
             let own = dependent.own(stream, one.slice.interval(), one.is_communication);

@@ -143,7 +143,7 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
     }
     if let Some(place) = others {
         text.push_str(&format!(
-            " For {} the launching thread waits for another process or thread in {}: it has no work to launch.",
+            " For {} of late launches the launching thread waits for another process or thread in {}.",
             time(place.total_ns),
             place.name
         ));

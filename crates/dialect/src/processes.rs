@@ -30,8 +30,10 @@ const NAMES: &[&str] = &[
 /// Whether a frame or an annotation of this name waits for another process or thread.
 #[must_use]
 pub fn waits_for_others(name: &str) -> bool {
-    let is_frame =
-        |(file, function): &(&str, &str)| name.contains(file) && name.ends_with(function);
+    let is_frame = |(file, function): &(&str, &str)| {
+        let at = name.find(file).filter(|at| *at == 0 || name[..*at].ends_with('/'));
+        at.is_some() && name.ends_with(function)
+    };
     FRAMES.iter().any(is_frame) || NAMES.iter().any(|part| name.contains(part))
 }
 
@@ -52,6 +54,8 @@ mod tests {
         assert!(!waits_for_others(&format!("{path}(614): acquire_write")));
         assert!(waits_for_others("sglang/srt/utils/common.py(1401): broadcast_pyobj"));
         assert!(waits_for_others("gloo:broadcast") && waits_for_others("queue.py(154): get"));
-        assert!(!waits_for_others("cache.py(3): get"));
+        assert!(
+            !waits_for_others("cache.py(3): get") && !waits_for_others("my/task_queue.py(3): get")
+        );
     }
 }

@@ -34,9 +34,6 @@ pub struct IdlePlaces {
     pub lines: Vec<IdlePlace>,
     /// The innermost line of Python that is open for three quarters of that time or more, with the time in which it is.
     pub around: Option<IdlePlace>,
-    /// The part in which they wait for another process or thread, such as one that gives them work: with the function that has most of it. Not
-    /// for the workers of a data loader.
-    pub for_others: Option<IdlePlace>,
     /// The part outside frames, or in frames without a line that says anything.
     pub outside_lines_ns: i64,
     /// The same by the innermost op, most first.
@@ -101,7 +98,6 @@ pub fn idle_places(
         let mut found = IdlePlaces { host_ns, ..IdlePlaces::default() };
         found.lines = by_line(slices, &mut lines, &parts);
         found.around = around(slices, &mut lines, &parts, host_ns);
-        found.for_others = for_others(slices, &mut lines, &parts);
         found.ops = by_op(slices, &parts);
         let sum = |places: &[IdlePlace]| places.iter().map(|place| place.total_ns).sum::<i64>();
         found.outside_lines_ns = host_ns - sum(&found.lines);
@@ -182,12 +178,18 @@ fn until_last_work(slices: &Slices<'_>, gpu: &GpuSide, mut steps: Vec<Interval>)
     steps
 }
 
-/// When the slices of a thread end, and which slice is around each. None ends later than the one around it: a slice that is open where the
-/// recording stops may have lost its end, and lasts to the end of the file.
+/// Slices that end this close to the last end of their thread may have lost their own, in ns.
+const LOST_NS: i64 = 1_000;
+
+/// When the slices of a thread end, and which slice is around each. A slice that lost its end lasts to the end of the recording: it ends
+/// with the one around it.
 fn ends(nested: &Nested, thread: ThreadId) -> Vec<(i64, Option<usize>)> {
     let range = nested.on(thread);
     let first = range.start;
     let mut ends: Vec<(i64, Option<usize>)> = Vec::with_capacity(range.len());
+    let last_ns = nested.slices[range.clone()].iter().map(|slice| slice.end_ns).max();
+    let may_be_lost =
+        |end_ns: i64| last_ns.is_some_and(|last| last.saturating_sub(end_ns) <= LOST_NS);
     for at in range {
         let slice = &nested.slices[at];
         // (What begins after that end lies in the next one outwards.)
@@ -198,6 +200,7 @@ fn ends(nested: &Nested, thread: ThreadId) -> Vec<(i64, Option<usize>)> {
             outer = *around;
         }
         let most = outer.and_then(|outer| ends.get(outer - first)).map(|(end_ns, _)| *end_ns);
+        let most = most.filter(|_| may_be_lost(slice.end_ns));
         ends.push((most.map_or(slice.end_ns, |most| slice.end_ns.min(most)), outer));
     }
     ends
@@ -214,7 +217,8 @@ fn own_parts(nested: &Nested, thread: ThreadId, parts: &Parts) -> Vec<(usize, i6
         let ns = parts.within(nested.slices[at].start_ns, end_ns);
         own[at - first] += ns;
         if let Some(parent) = parent {
-            own[parent - first] -= ns;
+            let within_ns = end_ns.min(ends[parent - first].0);
+            own[parent - first] -= parts.within(nested.slices[at].start_ns, within_ns);
         }
     }
     own.into_iter()
@@ -313,23 +317,29 @@ fn around(
     (host_ns > 0).then(|| IdlePlace { name, total_ns: *total_ns, n: *n, inside: String::new() })
 }
 
-/// The frames and annotations that wait for others, each without those inside it, and how long of the parts they are open.
-fn for_others(
+/// How long the launching threads of a device wait for another process or thread, such as one that gives them work, while it waits for them
+/// within these windows (disjoint, by start); with the function that has most of it. Not for the workers of a data loader.
+#[must_use]
+pub fn waits_for_others_within(
     slices: &Slices<'_>,
-    lines: &mut Lines<'_>,
-    parts: &BTreeMap<ThreadId, Parts>,
+    gpu: &GpuSide,
+    device: DeviceId,
+    within: &[Interval],
 ) -> Option<IdlePlace> {
     let trace = slices.trace;
+    let lines = Lines::of(trace);
+    let parts = &parts(slices, gpu, device, Some(within));
     let marks = |is: fn(&str) -> bool| trace.strings.marked(&is);
     let (waits, loads) = (marks(waits_for_others), marks(loads_data));
     let mut found: ByName<(i64, u64)> = ByName::new(trace);
     let mut total_ns = 0_i64;
     for (thread, parts) in parts {
+        let before_ns = total_ns;
+        // (An annotation of gloo lies inside a frame that counts, where frames are recorded.)
         for nested in [&slices.frames, &slices.ops] {
             for (at, (end_ns, _)) in nested.on(*thread).zip(ends(nested, *thread)) {
                 let name = |at: usize| trace.name(nested.slices[at].row);
                 let is = |marks: &[bool], at: usize| marks[name(at).0 as usize];
-                // (An annotation of gloo lies inside a frame that counts.)
                 let is_inside = |outer: usize| is(&waits, outer) || is(&loads, outer);
                 if !is(&waits, at) || nested.chain(at).skip(1).any(is_inside) {
                     continue;
@@ -339,7 +349,7 @@ fn for_others(
                 *sum = (sum.0 + ns, sum.1 + 1);
                 total_ns += ns;
             }
-            if total_ns > 0 {
+            if total_ns > before_ns {
                 break;
             }
         }
@@ -458,12 +468,16 @@ mod tests {
     #[test]
     fn a_thread_that_waits_for_work_is_told_apart() {
         let mut fixture = waits();
-        let found = places(waits()).for_others;
-        assert_eq!(found, None);
+        let of = |fixture: Fixture, within: Interval| {
+            let trace = fixture.finish();
+            let index = HostIndex::of(&trace);
+            waits_for_others_within(&index.slices, &index.gpu, 0, &[within])
+        };
+        assert_eq!(of(waits(), (0, 200)), None);
         let frame = "vllm/distributed/device_communicators/shm_broadcast.py(680): acquire_read";
         fixture.push(slice("python_function", frame).on(1, 1).at(32, 50));
-        let found = places(fixture).for_others.expect("it waits");
-        assert_eq!((found.total_ns, found.n), (50, 1));
+        let found = of(fixture, (0, 72)).expect("it waits");
+        assert_eq!((found.total_ns, found.n), (40, 1));
         assert!(found.name.ends_with("acquire_read"), "{}", found.name);
     }
 

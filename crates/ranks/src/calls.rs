@@ -149,7 +149,7 @@ impl RankCalls {
         let mut by_start: Vec<&GpuSlice> = own().collect();
         trace::sort_by_key(&mut by_start, |one| one.slice.start_ns);
         // (What waits for the communication before it hides none.)
-        let mut dependent = Dependent::default();
+        let mut dependent = Dependent::of(slices.trace);
         let (mut communication, mut others) = (Vec::new(), Vec::new());
         for one in by_start {
             let stream = slices.trace.stream(one.slice.row);

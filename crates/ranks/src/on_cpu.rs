@@ -266,7 +266,8 @@ fn sentence(OfName { rows, groups, n_before }: &OfName) -> String {
         if groups.0 > 1 {
             text += &format!(" (in {} groups of {})", groups.0, groups.1);
         }
-        let (waits, calls) = (between(waits), plural(row.n, "call", "calls"));
+        let (waits, calls) =
+            (between(waits), plural(row.n.saturating_sub(*n_before as u64), "call", "calls"));
         text += &format!(
             ", {waits} of that before the last rank joins. Rank {} is the last in {n_last} of {calls}",
             row.rank

@@ -74,7 +74,8 @@ pub fn sooner_without_communication_ns(
     let own = RankCalls::within(slices, gpu, details, String::new(), (Some(device), 0), &on_cpu);
     let removed = within.map_or_else(|| own.exposed.clone(), |within| both(&own.exposed, within));
     let calls = own.on_cpu.iter().flat_map(|kind| kind.calls.iter().copied());
-    let mut calls = union(calls.collect());
+    let calls = union(calls.collect());
+    let mut calls = within.map_or_else(|| calls.clone(), |within| both(&calls, within));
     trace::sort_by_key(&mut calls, |(_, to)| *to);
     own.sooner(&removed, &calls)
 }

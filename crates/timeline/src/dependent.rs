@@ -4,19 +4,28 @@
 //! then waits until the kernel before has ended ("Programmatic Dependent Launch" in NVIDIA's CUDA Programming Guide). Where that one
 //! is a collective which waits for other ranks, the early kernel looks like compute that hides it, and waits, too.
 
-use trace::StreamId;
+use catalog::{Category, Platform};
+use trace::{StreamId, Trace};
 
+use crate::device::platform;
 use crate::gpu::{Gpu, GpuSlice};
 use crate::intervals::Interval;
-use catalog::Category;
 
 /// When the last communication kernel of each stream ends. Slices are given to it by start.
 #[derive(Debug, Default)]
 pub struct Dependent {
     ends_ns: Vec<i64>,
+    /// Whether the GPU has dependent launches: NVIDIA's. (On others, kernels of one stream that overlap are those of several queues.)
+    is_known: bool,
 }
 
 impl Dependent {
+    /// Of the GPU of a trace.
+    #[must_use]
+    pub fn of(trace: &Trace) -> Self {
+        Self { ends_ns: Vec::new(), is_known: platform(trace) != Platform::Rocm }
+    }
+
     /// The time in which a slice of a stream may do work of its own: from the end of the communication that it follows too
     /// early, where it lasts until then.
     pub fn own(
@@ -25,7 +34,7 @@ impl Dependent {
         times: Interval,
         communicates: bool,
     ) -> Interval {
-        let Some(StreamId(stream)) = stream else { return times };
+        let Some(StreamId(stream)) = stream.filter(|_| self.is_known) else { return times };
         let at = usize::from(stream);
         if self.ends_ns.len() <= at {
             self.ends_ns.resize(at + 1, i64::MIN);
@@ -53,7 +62,7 @@ mod tests {
 
     #[test]
     fn an_early_kernel_waits_for_the_communication_before_it() {
-        let mut dependent = Dependent::default();
+        let mut dependent = Dependent { is_known: true, ..Dependent::default() };
         let mut own = |stream, times, communicates| {
             dependent.own(Some(StreamId(stream)), times, communicates)
         };

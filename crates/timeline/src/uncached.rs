@@ -6,6 +6,8 @@ use trace::{Phase, StringId, Trace, each_row};
 const LEAST: u64 = 100;
 /// Of the ops that make a tensor, so many percent have a call.
 const LEAST_PCT: u64 = 80;
+/// Libraries allocate workspaces beside them; more than so many times the tensors are something else.
+const MOST_TIMES: u64 = 3;
 /// Calls that allocate.
 const MALLOCS: [&str; 2] = ["cudaMalloc", "hipMalloc"];
 /// The ops that allocate a tensor; others call these.
@@ -26,9 +28,10 @@ pub fn uncached(trace: &Trace) -> Option<(u64, u64)> {
             n_empty += u64::from(is(&empty, name));
         }
     });
-    let is_off =
-        n_mallocs >= LEAST && n_mallocs.saturating_mul(100) >= n_empty.saturating_mul(LEAST_PCT);
-    (is_off && n_empty > 0).then_some((n_mallocs, n_empty))
+    let of_tensors = n_mallocs.saturating_mul(100) >= n_empty.saturating_mul(LEAST_PCT);
+    // (Many more are not those of tensors.)
+    let is_few = n_mallocs <= n_empty.saturating_mul(MOST_TIMES);
+    (n_empty >= LEAST && n_mallocs >= LEAST && of_tensors && is_few).then_some((n_mallocs, n_empty))
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ impl DeviceTime {
         let mut shown = Vec::new();
         let (mut all, mut communication, mut rest) =
             (Collector::default(), Collector::default(), Collector::default());
-        let mut dependent = Dependent::default();
+        let mut dependent = Dependent::of(gpu.trace);
         let mut add = |slice: &GpuSlice| {
             let (start, end) = (slice.start_ns, slice.end_ns());
             let own = dependent.own_of(gpu, slice);

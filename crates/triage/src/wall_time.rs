@@ -289,7 +289,7 @@ pub(crate) fn wall_rows(times: &WallTimes, idle: &Idle) -> Vec<WallRow> {
 fn busy(gpu: &Gpu<'_>) -> [Vec<Interval>; 3] {
     let (mut compute, mut communication, mut all) =
         (Collector::default(), Collector::default(), Collector::default());
-    let mut dependent = Dependent::default();
+    let mut dependent = Dependent::of(gpu.trace);
     let mut add = |slice: &GpuSlice, work: &Work| {
         let (start, end) = (slice.start_ns, slice.end_ns());
         all.add(start, end);

@@ -21,7 +21,7 @@ impl Device<'_> {
     /// How long its launching threads wait for another process or thread while it stands still, and in which function.
     #[must_use]
     pub fn waits_for_others(&self) -> Option<&IdlePlace> {
-        self.places()?.for_others.as_ref()
+        self.facts.others.iter().find(|(device, _)| device == self.name).map(|(_, place)| place)
     }
 
     /// The innermost line of Python that is open for most of the time in which it waits for the launching threads.
@@ -59,7 +59,10 @@ impl Device<'_> {
         let waits = self.places();
         // (Without warm iterations the places are those of the whole recording: where set-up is most of it, they are its.)
         let (late_ns, _) = self.late_with_start();
-        let of_others = waits.is_some_and(|waits| waits.host_ns > late_ns.saturating_mul(2));
+        let others_ns = self.waits_for_others().map_or(0, |place| place.total_ns);
+        let of_others = waits.is_some_and(|waits| {
+            waits.host_ns.saturating_sub(others_ns) > late_ns.saturating_mul(2)
+        });
         let places = self.waits_at_each().take(if of_others { 0 } else { PLACES });
         let mut named: Vec<(i64, String)> =
             places.map(|place| (place.total_ns, of(place))).collect();
@@ -74,7 +77,7 @@ impl Device<'_> {
         let named: Vec<String> = named.into_iter().map(|(_, text)| text).collect();
         let others = self.waits_for_others().map(|place| {
             format!(
-                " For {} more it waits for another process or thread in {}.",
+                " For {} it waits for another process or thread in {}, which the bound leaves out.",
                 time(place.total_ns),
                 place.name
             )

@@ -8,7 +8,10 @@ use crate::{Facts, Finding, Level, Rule};
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     if let Some((n_mallocs, n_tensors)) = facts.uncached {
-        return without_cache(facts, n_mallocs, n_tensors);
+        let found = without_cache(facts, n_mallocs, n_tensors);
+        if !found.is_empty() {
+            return found;
+        }
     }
     let calls = &facts.host.runtime.alloc_calls_in_cpu_step;
     if calls.n == 0 {

@@ -5,7 +5,7 @@ use host::HostSlice;
 use host::class::Class;
 use host::links::GpuSlice;
 use report::units::{percent, plural, time};
-use timeline::intervals::{both, length, union};
+use timeline::intervals::{Interval, both, length, touching, union};
 
 use crate::facts::Device;
 use crate::{Confidence, Facts, Finding, Level, Rule};
@@ -21,14 +21,16 @@ const LEAST_WAIT_NS: i64 = 20_000;
 struct Between {
     /// The name of the call that waits.
     wait: String,
-    /// By pass: the idle time from the end of the wait to the first kernel of the next graph, in ns.
+    /// By pass with any: the idle time from the end of the wait to the first kernel of the next graph, in ns.
     idle_ns: Vec<i64>,
+    /// All of it together.
+    total_ns: i64,
 }
 
 /// What the finding says of a device; `None` where there is too little of it.
 pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
     let mut between = between(facts, device)?;
-    let total_ns: i64 = between.idle_ns.iter().sum();
+    let total_ns = between.total_ns;
     let share = total_ns as f64 / device.without_set_up_ns().max(1) as f64;
     let (late_ns, _) = device.late();
     // (Where most of the late launches lie elsewhere, they are told as such.)
@@ -38,7 +40,7 @@ pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
     let n = between.idle_ns.len();
     let median_ns = timeline::median(&mut between.idle_ns)?;
     let observation = format!(
-        "{} stands still for {} ({}) after {} of the CPU for a result, until the next graph starts: {} each (median).",
+        "{} stands still for {} ({} of its time without set-up) after {} of the CPU for a result, until the next graph starts: {} each (median).",
         device.title(),
         time(total_ns),
         percent(100.0 * share),
@@ -76,15 +78,20 @@ fn between(facts: &Facts<'_>, device: &Device<'_>) -> Option<Between> {
     let windows = graphs.windows(2).filter_map(|pair| {
         let [(before, _), (next, start_ns)] = pair else { return None };
         let at = waits.partition_point(|wait| wait.end_ns <= next.start_ns);
-        let wait = at.checked_sub(1).and_then(|at| waits.get(at))?;
-        (wait.start_ns >= before.end_ns).then_some((*wait, (wait.end_ns, *start_ns)))
+        // (Of the thread that launches: others may wait beside it.)
+        let thread = facts.slices.thread(next.row);
+        let since = waits.get(..at)?.iter().rev().take_while(|wait| wait.end_ns > before.end_ns);
+        let wait = *since.into_iter().find(|wait| facts.slices.thread(wait.row) == thread)?;
+        (wait.start_ns >= before.end_ns).then_some((wait, (wait.end_ns, *start_ns)))
     });
     let windows: Vec<(&HostSlice, (i64, i64))> = windows.collect();
-    if windows.len() < LEAST_PASSES {
-        return None;
-    }
     let gaps = device.gaps_told();
-    let idle_ns = windows.iter().map(|(_, window)| length(&both(&gaps, &union(vec![*window]))));
+    let idle_of = |window: Interval| length(&both(touching(&gaps, window), &[window]));
+    let idle_ns: Vec<i64> =
+        windows.iter().map(|(_, window)| idle_of(*window)).filter(|ns| *ns > 0).collect();
     let (longest, _) = windows.iter().max_by_key(|(wait, _)| wait.dur_ns())?;
-    Some(Between { wait: facts.slices.name(longest).to_owned(), idle_ns: idle_ns.collect() })
+    let all = union(windows.iter().map(|(_, window)| *window).collect());
+    let total_ns = length(&both(&gaps, &all));
+    let wait = facts.slices.name(longest).to_owned();
+    (idle_ns.len() >= LEAST_PASSES).then_some(Between { wait, idle_ns, total_ns })
 }

@@ -19,7 +19,7 @@ const FAST_PCT: usize = 10;
 /// What the finding says of a device; `None` where communication or something else limits it.
 pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
     let sooner_ns = limit(device)?;
-    let (exposed_ns, span_ns) = device.exposed_communication();
+    let (exposed_ns, span_ns) = device.exposed_told();
     let (late_ns, _) = device.late_with_start();
     let waits_ns = match facts.matched.device(device.name) {
         Some(waits) => waits.exposed_ns,
@@ -45,10 +45,13 @@ pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
             .on(device.name)
             .bound(bound_ns)
             .means(format!(
-                "Collectives run while the CPU has yet to launch what follows, and take {} of the span above the fast ones of their \
-                 kernels: probably they wait for ranks that launch as late. The bound, an estimate, is this and the idle time before \
-                 late launches; it needs earlier launches on all ranks.",
-                percent(100.0 * share)
+                "Collectives run while the CPU has yet to launch what follows, {} of the time above what they need: {}. The bound, an \
+                 estimate, is this and the idle time before late launches; it needs earlier launches on all ranks.",
+                percent(100.0 * share),
+                match facts.matched.device(device.name) {
+                    Some(_) => "they wait for ranks that launch as late",
+                    None => "fast ones of their kernels show it, and probably they wait for ranks that launch as late",
+                }
             ))
             .with(
                 "wall",
@@ -61,8 +64,11 @@ pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
 
 /// How much sooner a device would be done without its communication, where its own launches limit that.
 pub fn limit(device: &Device<'_>) -> Option<i64> {
-    let (exposed_ns, span_ns) = device.exposed_communication();
-    if !device.is_told() || (exposed_ns as f64) < LEAST_SHARE * span_ns.max(1) as f64 {
+    let (exposed_ns, span_ns) = device.exposed_told();
+    if !device.is_told()
+        || device.cold().is_some()
+        || (exposed_ns as f64) < LEAST_SHARE * span_ns.max(1) as f64
+    {
         return None;
     }
     let sooner_ns = device.sooner_without_communication_ns();

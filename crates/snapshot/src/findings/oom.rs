@@ -135,13 +135,20 @@ fn one(
         };
         if is_enough {
             validation.clear();
-        } else if granted > 0 {
+        } else if granted > 0 && granted < oom.size {
             validation.push_str(&format!(
                 " A segment for the request needs {} more than is free on the device.",
                 size(oom.size.saturating_sub(granted))
             ));
         }
         match is_fragmented {
+            // (The device alone has room.)
+            _ if granted >= oom.size => format!(
+                "{} are free on the device, and the request needs {}: a limit of the process may have refused it \
+                 (torch.cuda.set_per_process_memory_fraction).",
+                size(granted),
+                size(oom.size)
+            ),
             true => format!("Fragmentation: {sum}, but no single range holds it."),
             false => format!(
                 "Capacity: {sum}, but no single range holds it. {} of the reserved memory is in use: the device is full rather than \

@@ -17,6 +17,9 @@ pub(crate) struct Place {
     pub(crate) frame: Option<Row>,
 }
 
+/// What ends this close to the last end of its track may have lost its own end, in ns.
+const LOST_NS: i64 = 1_000;
+
 /// What a frame, and everything else, covers of a piece at least, as a fraction.
 const FOUR_FIFTHS: (i64, i64) = (4, 5);
 const HALF: (i64, i64) = (1, 2);
@@ -86,25 +89,43 @@ pub(crate) fn places(
 #[inline(never)]
 fn without_lost_ends(trace: &Trace, pieces: &[(Interval, Option<TrackId>)], found: &mut [Place]) {
     let chosen = |place: &Place| [place.range, place.frame];
+    let mut rows: Vec<Row> = found.iter().flat_map(chosen).flatten().collect();
+    trace::sort(&mut rows);
+    rows.dedup();
+    // When the last slice of each of their tracks ends.
+    let mut tracks: Vec<(TrackId, i64)> =
+        rows.iter().map(|row| (trace.track(*row), i64::MIN)).collect();
+    trace::sort(&mut tracks);
+    tracks.dedup();
+    let each = |add: &mut dyn FnMut(Row)| {
+        each_row(trace, |row| {
+            if trace.phase(row) == Phase::Complete && !is_gpu(trace.flags(row)) {
+                add(row);
+            }
+        });
+    };
+    each(&mut |row| {
+        let track = trace.track(row);
+        if let Some((_, last)) = tracks.iter_mut().find(|(known, _)| *known == track) {
+            *last = trace.end_ns(row).max(*last);
+        }
+    });
+    let is_open = |row: &Row| {
+        let track = trace.track(*row);
+        let last = tracks.iter().find(|(known, _)| *known == track).map(|(_, last)| *last);
+        last.is_some_and(|last| last.saturating_sub(trace.end_ns(*row)) <= LOST_NS)
+    };
     let mut ends: Vec<(Row, i64)> =
-        found.iter().flat_map(chosen).flatten().map(|row| (row, trace.end_ns(row))).collect();
-    trace::sort(&mut ends);
-    ends.dedup();
+        rows.into_iter().filter(is_open).map(|row| (row, trace.end_ns(row))).collect();
     if ends.is_empty() {
         return;
     }
-    each_row(trace, |row| {
-        if trace.phase(row) != Phase::Complete || is_gpu(trace.flags(row)) {
-            return;
-        }
+    each(&mut |row| {
         let (start, end) = (trace.ts_ns(row), trace.end_ns(row));
         for (one, end_ns) in &mut ends {
             let begun = trace.ts_ns(*one);
-            if start < begun
-                && begun < end
-                && end < *end_ns
-                && trace.track(row) == trace.track(*one)
-            {
+            let is_around = start < begun && begun < end && end < *end_ns;
+            if is_around && trace.track(row) == trace.track(*one) {
                 *end_ns = end;
             }
         }

@@ -85,7 +85,7 @@ impl Stages {
         // (No kernel but communication runs, on any stream: as the bar of the wall time has it.)
         let mut communication: [Vec<Interval>; Stage::EVERY.len()] = Default::default();
         let mut others: Vec<Interval> = Vec::new();
-        let mut dependent = Dependent::default();
+        let mut dependent = Dependent::of(gpu.trace);
         let mut at = 0;
         gpu.each_slice(|slice| {
             let (extent, n_kernels) = &mut sums[self.stage(at) as usize];

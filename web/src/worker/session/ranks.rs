@@ -5,6 +5,7 @@ use kinetoscope::{Details, HostIndex, OneRun, RankCalls, Runs};
 use super::triage::OpenFile;
 
 /// What is known of the ranks, in their order; empty where there are no others.
+#[derive(Default)]
 pub(super) struct Ranks {
     calls: Vec<RankCalls>,
     own: usize,
@@ -30,7 +31,7 @@ impl OpenFile {
     /// The same of all ranks that the page has passed on, as the command line reads them of a folder.
     pub(super) fn ranks(&self, index: &HostIndex<'_>) -> Ranks {
         if self.other_ranks.is_empty() {
-            return Ranks { calls: Vec::new(), own: 0 };
+            return Ranks::default();
         }
         let others = self.other_ranks.iter().filter_map(|bytes| RankCalls::from_bytes(bytes));
         let own = self.rank_calls(index);

@@ -599,9 +599,6 @@ fn a_snapshot_is_answered_by_its_figures_first_and_then_in_full() {
     };
     assert_eq!((is_waiting(first), is_waiting(all)), (true, false));
     assert_eq!(first[0].intro[0], all[0].intro[0]);
-    let has_settings =
-        |chapters: &[Chapter]| chapters.iter().any(|chapter| chapter.id == "what-if-0");
-    assert_eq!((has_settings(first), has_settings(all)), (false, true));
     // The pictures and the questions of other files need no more than the figures.
     assert_eq!((charts, summed, run), (later, later_summed, later_run));
     assert!(!charts.is_empty() && !summed.is_empty() && !run.is_empty());

@@ -297,7 +297,11 @@ impl OpenFile {
         let trace = &self.decoded.trace;
         let triage_of = |part: &Trace| self.triage_of(part, companions, wish.count_before_window).0;
         let (triage, triage_of, name) = (&triage, &triage_of, self.name.as_str());
-        let ranks = self.ranks(&HostIndex::of(trace));
+        // (The index is made for it only where there are others.)
+        let ranks = match self.other_ranks.is_empty() {
+            true => Ranks::default(),
+            false => self.ranks(&HostIndex::of(trace)),
+        };
         let run = ranks.run();
         let trace = ReportedTrace { trace, details, triage, triage_of, name, run: run.as_ref() };
         artifacts::report(trace, wish)
