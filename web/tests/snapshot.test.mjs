@@ -88,7 +88,7 @@ test("a snapshot shows the figures, findings and tables of the command line", as
   const text = await id(page, "view-snapshot").innerText();
   for (const finding of findings) assert.ok(text.includes(finding.observation), finding.observation);
   const markdown = said(snapshot);
-  const peak = markdown.split("\n").find((line) => line.startsWith("The peak"));
+  const peak = markdown.split("\n").find((line) => line.startsWith("Memory in use peaks at"))?.replaceAll("\\", "");
   assert.ok(peak && text.includes(peak), peak);
   assert.equal(devices["0"].replay.peak_requested, 30 * MIB, "weights, four kept lists, and one step");
   const sites = await rows(page, "peak-by-site");
@@ -163,7 +163,7 @@ test("some events of a snapshot are read, as the command line reads them, and al
   await id(page, "view-snapshot").waitFor(PATIENCE);
   await settled(page);
   assert.equal(await id(page, "read-all").count(), 0, "all are there");
-  const told = (options) => said(snapshot, ...options).split("\n").find((line) => line.startsWith("The peak"));
+  const told = (options) => said(snapshot, ...options).split("\n").find((line) => line.startsWith("Memory in use peaks at"))?.replaceAll("\\", "");
   const shows = (sentence) => page.waitForFunction((sentence) => document.querySelector("[data-testid=view-snapshot]")?.innerText.includes(sentence), sentence, PATIENCE);
   // Nothing is read of what is no range.
   for (const [from, to] of [["5", "2"], ["0", "1e1"]]) {
