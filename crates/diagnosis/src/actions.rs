@@ -221,8 +221,7 @@ const BY_LAUNCHES: &[&str] = &[
 
 /// Whether most of the late launches of its device come in the gaps between launches, and not after work of the CPU.
 fn launches_late(facts: &Facts<'_>, finding: &Finding) -> bool {
-    let device = facts.devices().find(|device| Some(device.name) == finding.device.as_deref());
-    device.is_some_and(|device| {
+    facts.device_of(finding).is_some_and(|device| {
         let ns = |part| device.wall(part).map_or(0, |row| row.total_ns);
         ns(WallPart::Launch) > ns(WallPart::HostCompute)
     })
@@ -396,8 +395,10 @@ fn place(facts: &Facts<'_>, finding: &Finding) -> String {
     if finding.rule != Rule::HostBound || finding.verdict == "between_graphs" {
         return String::new();
     }
-    let device = facts.devices().find(|device| Some(device.name) == finding.device.as_deref());
-    device.and_then(|device| Some(device.waits_at()?.name.clone())).unwrap_or_default()
+    facts
+        .device_of(finding)
+        .and_then(|device| Some(device.waits_at()?.name.clone()))
+        .unwrap_or_default()
 }
 
 /// Whether a data loader of PyTorch runs in the file.

@@ -13,7 +13,6 @@ use host::verdicts::{Busy, DeviceFigures, Window, loading};
 use host::{HostIndex, HostReport, HostSlice, Slices};
 use ranks::{Matched, OneRun};
 use report::units::time;
-use timeline::dependent::Dependent;
 use timeline::device::{Device as Properties, devices};
 use timeline::first::First;
 use timeline::intervals::{Interval, both, holds, length, union, without};
@@ -21,6 +20,7 @@ use timeline::uncached::uncached;
 use trace::{Details, Row, Trace};
 use triage::{TriageReport, WallPart, WallRow};
 
+use crate::Finding;
 use crate::iterations::{Iteration, Iterations, Run, wall_within};
 use crate::module_tree::ModuleTree;
 
@@ -275,6 +275,12 @@ impl<'a> Facts<'a> {
         })
     }
 
+    /// The device that a finding is about.
+    #[must_use]
+    pub fn device_of(&self, finding: &Finding) -> Option<Device<'_>> {
+        self.devices().find(|device| Some(device.name) == finding.device.as_deref())
+    }
+
     /// Whether the file has work of a GPU.
     #[must_use]
     pub fn has_gpu(&self) -> bool {
@@ -489,27 +495,20 @@ impl Device<'_> {
     /// When communication runs that no other kernel hides.
     #[must_use]
     pub fn exposed(&self) -> Vec<Interval> {
-        without(&self.kernels(true), &self.kernels(false))
+        let (communication, others) = self.communication();
+        without(&communication, &others)
     }
 
-    /// When its kernels run that communicate, or those that do not.
-    fn kernels(&self, communicate: bool) -> Vec<Interval> {
-        let mut kernels: Vec<&GpuSlice> = self.slices().filter(|one| one.is_kernel).collect();
-        trace::sort_by_key(&mut kernels, |one| one.slice.start_ns);
-        // (What waits for the communication before it hides none.)
-        let mut dependent = Dependent::of(self.facts.trace);
-        let own = kernels.into_iter().map(|one| {
-            let stream = self.facts.trace.stream(one.slice.row);
-            let own = dependent.own(stream, one.slice.interval(), one.is_communication);
-            (one.is_communication, own)
-        });
-        union(own.filter(|(is, _)| *is == communicate).map(|(_, own)| own).collect())
+    /// When its kernels communicate, and when others work.
+    fn communication(&self) -> (Vec<Interval>, Vec<Interval>) {
+        self.facts.gpu.communication(self.facts.trace, Some(self.id))
     }
 
     /// The time in which other kernels run and no communication: all that communication can hide behind.
     #[must_use]
     pub fn exposed_compute(&self) -> i64 {
-        length(&without(&self.kernels(false), &self.kernels(true)))
+        let (communication, others) = self.communication();
+        length(&without(&others, &communication))
     }
 
     /// Whether its busy share says something: the work that the file's calls launched is in the file.

@@ -15,13 +15,15 @@ const FRAMES: &[(&str, &str)] = &[
     ("zmq/sugar/socket.py(", ": recv_multipart"),
 ];
 
-/// Parts of names of functions and annotations: gloo, and what PyTorch and SGLang send by it.
-/// (The wait of a collective of NCCL only orders streams, and takes no time.)
-const NAMES: &[&str] = &[
-    "gloo:",
-    ": broadcast_pyobj",
-    ": broadcast_object_list",
-    ": all_gather_object",
+/// What annotations of gloo begin with.
+const GLOO: &str = "gloo:";
+/// Functions that send objects of Python by it: PyTorch's, and the engines' own.
+const SENDERS: [&str; 3] = ["broadcast_pyobj", "broadcast_object_list", "all_gather_object"];
+/// One that waits and sends nothing.
+const BARRIER: &str = "monitored_barrier";
+
+/// Parts of names of built-ins that wait. (The wait of a collective of NCCL only orders streams, and takes no time.)
+const WAITS: &[&str] = &[
     "<built-in method wait of torch._C._distributed_c10d.",
     // (What pybind11 3 calls its methods: here that of a Work.)
     "<built-in method wait of pybind11_builtins.",
@@ -34,7 +36,17 @@ pub fn waits_for_others(name: &str) -> bool {
         let at = name.find(file).filter(|at| *at == 0 || name[..*at].ends_with('/'));
         at.is_some() && name.ends_with(function)
     };
-    FRAMES.iter().any(is_frame) || NAMES.iter().any(|part| name.contains(part))
+    let function = name.rsplit_once(": ").map_or("", |(_, function)| function);
+    FRAMES.iter().any(is_frame)
+        || name.contains(GLOO)
+        || SENDERS.iter().any(|sender| function.starts_with(sender))
+        || WAITS.iter().any(|part| name.contains(part))
+}
+
+/// Whether an op, a function or an annotation of this name waits on the CPU for the processes of other ranks.
+#[must_use]
+pub fn is_cpu_collective(name: &str) -> bool {
+    [GLOO, BARRIER].iter().chain(&SENDERS).any(|part| name.contains(part))
 }
 
 /// Whether a frame is of PyTorch's data loader, which waits for workers of its own.

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use dialect::processes::{loads_data, waits_for_others};
 use serde::Serialize;
 use timeline::intervals::{Interval, both, length, union, without};
+use timeline::recorded::may_have_lost_its_end;
 use trace::StringId;
 
 use crate::by_name::ByName;
@@ -178,9 +179,6 @@ fn until_last_work(slices: &Slices<'_>, gpu: &GpuSide, mut steps: Vec<Interval>)
     steps
 }
 
-/// Slices that end this close to the last end of their thread may have lost their own, in ns.
-const LOST_NS: i64 = 1_000;
-
 /// When the slices of a thread end, and which slice is around each. A slice that lost its end lasts to the end of the recording: it ends
 /// with the one around it.
 fn ends(nested: &Nested, thread: ThreadId) -> Vec<(i64, Option<usize>)> {
@@ -189,7 +187,7 @@ fn ends(nested: &Nested, thread: ThreadId) -> Vec<(i64, Option<usize>)> {
     let mut ends: Vec<(i64, Option<usize>)> = Vec::with_capacity(range.len());
     let last_ns = nested.slices[range.clone()].iter().map(|slice| slice.end_ns).max();
     let may_be_lost =
-        |end_ns: i64| last_ns.is_some_and(|last| last.saturating_sub(end_ns) <= LOST_NS);
+        |end_ns: i64| last_ns.is_some_and(|last_ns| may_have_lost_its_end(end_ns, last_ns));
     for at in range {
         let slice = &nested.slices[at];
         // (What begins after that end lies in the next one outwards.)

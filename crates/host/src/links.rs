@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use timeline::Options;
 use timeline::before_window::{BeforeWindowSlices, duration_ns};
+use timeline::dependent::Dependent;
 use timeline::device::platform;
 use timeline::gpu::Gpu;
 use timeline::intervals::{Interval, union};
 use timeline::launches::Launches;
-use trace::{Flags, Row, StreamId, TrackId, each_of};
+use trace::{Flags, Row, StreamId, Trace, TrackId, each_of};
 
 use crate::slices::{HostSlice, Slices};
 
@@ -146,6 +147,29 @@ impl GpuSide {
     /// The GPU slices whose launch is in the file, in file order.
     pub fn linked(&self) -> impl Iterator<Item = &GpuSlice> {
         self.slices.iter().filter(|one| one.launch.is_some())
+    }
+
+    /// When kernels of a device, or of all, communicate, and when others work: what waits for the communication before it on its
+    /// stream, by a dependent launch, from the end of that.
+    #[must_use]
+    pub fn communication(
+        &self,
+        trace: &Trace,
+        device: Option<DeviceId>,
+    ) -> (Vec<Interval>, Vec<Interval>) {
+        let is_own = |one: &&GpuSlice| device.is_none_or(|device| one.device == device);
+        let kernels = self.slices.iter().filter(|one| one.is_kernel).filter(is_own);
+        let mut kernels: Vec<&GpuSlice> = kernels.collect();
+        trace::sort_by_key(&mut kernels, |one| one.slice.start_ns);
+        let mut dependent = Dependent::of(trace);
+        let (mut communication, mut others) = (Vec::new(), Vec::new());
+        for one in kernels {
+            let stream = trace.stream(one.slice.row);
+            let own = dependent.own(stream, one.slice.interval(), one.is_communication);
+            let part = if one.is_communication { &mut communication } else { &mut others };
+            part.push(own);
+        }
+        (union(communication), union(others))
     }
 
     /// When a device was busy.

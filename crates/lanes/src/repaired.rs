@@ -23,11 +23,10 @@ impl Lanes {
         let mut changes_times = false;
         for slice in before.iter().chain(&self.changed) {
             changes_times |= slice.dur_ns.is_some();
-            let key = Key::own(trace, slice.row);
-            if !touched.contains(&key) {
-                touched.push(key);
-            }
+            touched.push(Key::own(trace, slice.row));
         }
+        trace::sort(&mut touched);
+        touched.dedup();
 
         // (Lanes of the repair lie behind their own track.)
         let mut parts: Parts = Vec::new();
@@ -35,7 +34,7 @@ impl Lanes {
         for track in std::mem::take(&mut self.tracks) {
             keys.push(track.key);
             let key = Key { lane: 0, ..track.key };
-            if !touched.contains(&key) {
+            if touched.binary_search(&key).is_err() {
                 own.push(track);
                 continue;
             }

@@ -1,10 +1,10 @@
 //! The collectives of one device or rank, and when its CPU is late.
 
 use crate::listed::groups_of;
+use dialect::processes::is_cpu_collective;
 use host::class::Class;
-use host::links::{GpuSide, GpuSlice};
+use host::links::{DeviceId, GpuSide, GpuSlice};
 use host::{HostIndex, HostSlice, Slices};
-use timeline::dependent::Dependent;
 use timeline::device::distributed;
 use timeline::intervals::{Interval, union, without};
 use trace::{Collective, Details, Trace, TrackId};
@@ -146,18 +146,10 @@ impl RankCalls {
             kinds[at].calls.push(times(one));
         }
         kinds.iter_mut().for_each(|kind| trace::sort(&mut kind.calls));
-        let mut by_start: Vec<&GpuSlice> = own().collect();
-        trace::sort_by_key(&mut by_start, |one| one.slice.start_ns);
-        // (What waits for the communication before it hides none.)
-        let mut dependent = Dependent::of(slices.trace);
-        let (mut communication, mut others) = (Vec::new(), Vec::new());
-        for one in by_start {
-            let stream = slices.trace.stream(one.slice.row);
-            let own = dependent.own(stream, one.slice.interval(), one.is_communication);
-            let part = if one.is_communication { &mut communication } else { &mut others };
-            part.push(moved(own, shift));
-        }
-        let exposed = without(&union(communication), &union(others));
+        let device_id = device.and_then(|device| DeviceId::try_from(device).ok());
+        let (communication, others) = gpu.communication(slices.trace, device_id);
+        let mut exposed = without(&communication, &others);
+        exposed.iter_mut().for_each(|times| *times = moved(*times, shift));
         let launched = |one: &GpuSlice| Launched {
             times: times(one),
             launch_ns: one.launch.map(|call| call.start_ns.saturating_add(shift)),
@@ -190,8 +182,7 @@ impl OnCpu {
 
 /// The calls in which the CPU waits for those of other ranks, by function; of calls in each other the outermost.
 fn cpu_calls(slices: &Slices<'_>, shift: i64) -> Vec<CpuKind> {
-    let is_one =
-        slices.trace.strings.marked(&|name| CPU_COLLECTIVES.iter().any(|part| name.contains(part)));
+    let is_one = slices.trace.strings.marked(&is_cpu_collective);
     let name_of = |slice: &HostSlice| slices.trace.name(slice.row);
     let all = slices.all.iter().map(|(slice, _)| *slice);
     let own = all.filter(|slice| is_one.get(name_of(slice).0 as usize) == Some(&true));
@@ -225,10 +216,6 @@ fn cpu_calls(slices: &Slices<'_>, shift: i64) -> Vec<CpuKind> {
 pub(crate) fn moved((from, to): Interval, by_ns: i64) -> Interval {
     (from.saturating_add(by_ns), to.saturating_add(by_ns))
 }
-
-/// Parts of the names of ops and functions that wait for the processes of other ranks on the CPU: gloo, and PyTorch's and the engines' own.
-const CPU_COLLECTIVES: [&str; 5] =
-    ["gloo:", "broadcast_pyobj", "broadcast_object_list", "all_gather_object", "monitored_barrier"];
 
 /// A call that copies and takes this long waits, whatever its name says: the copy goes to pageable memory of the CPU.
 const LONG_COPY_NS: i64 = 50_000;

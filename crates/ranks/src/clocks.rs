@@ -250,7 +250,7 @@ pub(crate) fn of_key<'a>(ranks: &[&'a RankCalls], key: &str) -> Vec<(usize, &'a 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::matched::Matched;
+    use crate::matched::{Matched, Together};
 
     const US: i64 = 1_000;
 
@@ -284,8 +284,9 @@ mod tests {
 
     fn found(ranks: &[RankCalls]) -> (Vec<i64>, Matched) {
         let ranks: Vec<&RankCalls> = ranks.iter().collect();
-        let matched = Matched::of_ranks(&ranks, None);
-        (matched.clocks.moved_ns.clone(), matched)
+        let together = Together::of(&ranks);
+        let matched = Matched::of_all(&ranks, &together, None);
+        (together.clocks.moved_ns, matched)
     }
 
     #[test]
@@ -299,11 +300,12 @@ mod tests {
         assert!((1_580 * US..1_620 * US).contains(&wait.exposed_ns), "{wait:?}");
         assert_eq!(matched.latest().map(|(last, _)| last), Some("4"));
         let refs: Vec<&RankCalls> = all.iter().collect();
-        let said = matched.clocks.sentence(&refs).unwrap_or_default();
+        let together = Together::of(&refs);
+        let said = together.clocks.sentence(&refs).unwrap_or_default();
         assert!(said.contains("slow (rank 3, 4)"), "{said}");
         // What one rank waits is told on its own clock: the sixth call is the last of this window.
         let window = [(0, (6_000 - 83 - 50) * US)];
-        let own = Matched::of_rank(&refs, 3, "7", Some(&window));
+        let own = Matched::of_rank(&refs, &together, 3, ("7", Some(&window)));
         assert_eq!(own.device("7").map(|waits| waits.n), Some(6));
     }
 
@@ -376,10 +378,11 @@ mod tests {
         let wait = matched.device("0").and_then(|waits| waits.most().cloned()).unwrap_or_default();
         assert_eq!((wait.last.as_str(), wait.ns), ("1", 6 * 494 * US));
         let refs: Vec<&RankCalls> = all.iter().collect();
-        let on_one = matched.clocks.applied(&refs);
+        let clocks = Together::of(&refs).clocks;
+        let on_one = clocks.applied(&refs);
         let on_one: Vec<&RankCalls> = on_one.iter().map(|rank| &**rank).collect();
         assert_eq!(
-            crate::senders::for_senders(&on_one, &matched.clocks).as_deref(),
+            crate::senders::for_senders(&on_one, &clocks).as_deref(),
             Some(
                 "In broadcasts between two ranks, as between the stages of a pipeline, one waits until the other sends: rank 0 for rank 1 \
                  (2.96 ms)."

@@ -21,8 +21,27 @@ pub struct Matched {
     none: String,
     /// Whether ranks of a group that was matched have no file.
     pub is_part: bool,
-    /// The clocks of the ranks.
+}
+
+/// What is known of several ranks before their calls are matched.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Together {
+    /// Which of them may call a collective together.
+    pub(crate) groups: Groups,
+    /// Their clocks.
     pub(crate) clocks: Clocks,
+}
+
+impl Together {
+    /// Of these ranks; of more than are matched nothing.
+    pub(crate) fn of(ranks: &[&RankCalls]) -> Self {
+        if ranks.len() > Matched::MOST_RANKS {
+            return Self::default();
+        }
+        let groups = Groups::of(ranks);
+        let clocks = Clocks::of(ranks, &groups);
+        Self { groups, clocks }
+    }
 }
 
 impl Matched {
@@ -56,15 +75,22 @@ impl Matched {
     /// Matches the collectives of several ranks, on one clock.
     #[must_use]
     pub fn of_ranks(ranks: &[&RankCalls], within: Option<&[Interval]>) -> Self {
-        let groups = Groups::of(ranks);
-        let clocks = Clocks::of(ranks, &groups);
-        Self::of_some(ranks, (&groups, clocks), within, |_| true)
+        Self::of_all(ranks, &Together::of(ranks), within)
+    }
+
+    /// The same where the groups and the clocks of the ranks are known.
+    pub(crate) fn of_all(
+        ranks: &[&RankCalls],
+        together: &Together,
+        within: Option<&[Interval]>,
+    ) -> Self {
+        Self::of_some(ranks, together, within, |_| true)
     }
 
     /// The rows of some of the ranks.
     fn of_some(
         ranks: &[&RankCalls],
-        (groups, clocks): (&Groups, Clocks),
+        Together { groups, clocks }: &Together,
         within: Option<&[Interval]>,
         is_wanted: impl Fn(usize) -> bool,
     ) -> Self {
@@ -119,25 +145,23 @@ impl Matched {
             (ranks[at].name.clone(), own.waiting(&ranks, at, of_rank))
         });
         let rows = rows.collect();
-        Self { rows, of_files, none, is_part, clocks }
+        Self { rows, of_files, none, is_part }
     }
 
     /// What one of several ranks waits for the others, as that of its device: of the collectives that the last rank joins within these
     /// times, on the clock of its trace, or of all.
     #[must_use]
-    pub fn of_rank(
+    pub(crate) fn of_rank(
         ranks: &[&RankCalls],
+        together: &Together,
         at: usize,
-        device: &str,
-        within: Option<&[Interval]>,
+        (device, within): (&str, Option<&[Interval]>),
     ) -> Self {
         let Some(rank) = ranks.get(at) else { return Self::default() };
-        let groups = Groups::of(ranks);
-        let clocks = Clocks::of(ranks, &groups);
-        let shift = rank.shift_ns.unwrap_or_default().saturating_add(clocks.by_ns(at));
+        let shift = rank.shift_ns.unwrap_or_default().saturating_add(together.clocks.by_ns(at));
         let within: Option<Vec<Interval>> =
             within.map(|windows| windows.iter().map(|window| moved(*window, shift)).collect());
-        let mut own = Self::of_some(ranks, (&groups, clocks), within.as_deref(), |one| one == at);
+        let mut own = Self::of_some(ranks, together, within.as_deref(), |one| one == at);
         own.rows.iter_mut().for_each(|(name, _)| *name = device.to_owned());
         own
     }
@@ -302,10 +326,11 @@ mod tests {
         let mut files = kinds.clone();
         files.iter_mut().for_each(|rank| rank.shift_ns = Some(300 * us));
         let files: Vec<&RankCalls> = files.iter().collect();
-        let own = Matched::of_rank(&files, 1, "7", None);
+        let together = Together::of(&files);
+        let own = Matched::of_rank(&files, &together, 1, ("7", None));
         assert_eq!(own.device("7").map(|waits| waits.exposed_ns), Some(485 * us));
         assert_eq!((own.who(), own.devices().count()), ("rank", 1));
-        let early = Matched::of_rank(&files, 1, "7", Some(&[(0, 200 * us)]));
+        let early = Matched::of_rank(&files, &together, 1, ("7", Some(&[(0, 200 * us)])));
         assert_eq!(early.device("7").map(|waits| waits.n), Some(1), "the broadcast, at 490 of 300");
         let of = |rank| found.device(rank).cloned().unwrap_or_default();
         assert_eq!((of("0").n, of("0").exposed_ns), (1, 0));

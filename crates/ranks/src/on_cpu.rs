@@ -14,8 +14,8 @@ use report::{Cell, Column, Row, Table, Unit};
 use timeline::intervals::Interval;
 
 use crate::calls::RankCalls;
-use crate::clocks::Clocks;
-use crate::groups::{Group, Groups};
+use crate::groups::Group;
+use crate::matched::Together;
 
 /// Of the matches of a function so many percent run on all ranks at some moment, where nothing else shows that the clocks are one.
 const LEAST_TOGETHER_PCT: usize = 90;
@@ -106,16 +106,15 @@ impl Row for CpuRow {
 }
 
 /// The calls in which the CPUs of these ranks wait for each other, and a sentence on the function that takes most; `None` without any.
-/// `clocks`: those that collectives of the GPU have shown to be one.
-pub(crate) fn on_cpu(ranks: &[&RankCalls], clocks: &Clocks) -> Option<(String, Table)> {
+/// `together`: with the clocks that collectives of the GPU have shown to be one.
+pub(crate) fn on_cpu(ranks: &[&RankCalls], together: &Together) -> Option<(String, Table)> {
     let mut names: Vec<&str> = Vec::new();
     for kind in ranks.iter().flat_map(|rank| &rank.on_cpu) {
         if !names.contains(&kind.name.as_str()) {
             names.push(&kind.name);
         }
     }
-    let groups = Groups::of(ranks);
-    let of_name = |name: &str| rows(ranks, name, (&groups, clocks));
+    let of_name = |name: &str| rows(ranks, name, together);
     let mut all: Vec<OfName> = names.into_iter().map(of_name).collect();
     let total =
         |one: &OfName| one.rows.iter().fold(0_i64, |sum, row| sum.saturating_add(row.total_ns));
@@ -137,7 +136,7 @@ struct OfName {
     n_before: usize,
 }
 
-fn rows(ranks: &[&RankCalls], name: &str, (groups, clocks): (&Groups, &Clocks)) -> OfName {
+fn rows(ranks: &[&RankCalls], name: &str, Together { groups, clocks }: &Together) -> OfName {
     let calls = |rank: &RankCalls| -> Vec<Interval> {
         let own = rank.on_cpu.iter().find(|kind| kind.name == name);
         own.map(|kind| kind.calls.clone()).unwrap_or_default()
@@ -286,6 +285,13 @@ fn sentence(OfName { rows, groups, n_before }: &OfName) -> String {
 mod tests {
     use super::*;
     use crate::calls::CpuKind;
+    use crate::clocks::Clocks;
+    use crate::groups::Groups;
+
+    /// Ranks whose clocks are known so far.
+    fn on_clocks(ranks: &[&RankCalls], clocks: Clocks) -> Together {
+        Together { groups: Groups::of(ranks), clocks }
+    }
 
     #[test]
     fn a_rank_waits_until_the_last_one_joins_unless_it_has_gone_by_then() {
@@ -302,8 +308,8 @@ mod tests {
             rank("2", &[(10, 104), (190, 220)]),
         ];
         let ranks: Vec<&RankCalls> = ranks.iter().collect();
-        let (groups, one_clock) = (Groups::of(&ranks), Clocks::default());
-        let found = rows(&ranks, "broadcast_pyobj", (&groups, &one_clock)).rows;
+        let one_clock = on_clocks(&ranks, Clocks::default());
+        let found = rows(&ranks, "broadcast_pyobj", &one_clock).rows;
         let waits = |row: &CpuRow| row.waits.clone().map(|own| (own.n_last, own.ns, own.most));
         assert_eq!(
             found.iter().filter_map(waits).collect::<Vec<_>>(),
@@ -321,7 +327,7 @@ mod tests {
         );
         assert_eq!(table.n_rows(), 3);
         // Without one clock, calls that do not overlap on all ranks tell nothing of who is late.
-        let unmatched = rows(&ranks, "broadcast_pyobj", (&groups, &Clocks::apart(3)));
+        let unmatched = rows(&ranks, "broadcast_pyobj", &on_clocks(&ranks, Clocks::apart(3)));
         assert!(unmatched.rows.iter().all(|row| row.waits.is_none()));
         assert_eq!(
             sentence(&unmatched),
@@ -361,9 +367,9 @@ mod tests {
 
     fn said(ranks: &[RankCalls]) -> (Vec<Option<(i64, String)>>, String) {
         let ranks: Vec<&RankCalls> = ranks.iter().collect();
-        let (sentence, _) = on_cpu(&ranks, &Clocks::apart(4)).expect("there are calls");
-        let found =
-            rows(&ranks, &ranks[0].on_cpu[0].name, (&Groups::of(&ranks), &Clocks::apart(4)));
+        let (sentence, _) =
+            on_cpu(&ranks, &on_clocks(&ranks, Clocks::apart(4))).expect("there are calls");
+        let found = rows(&ranks, &ranks[0].on_cpu[0].name, &on_clocks(&ranks, Clocks::apart(4)));
         let waits = |row: &CpuRow| row.waits.clone().map(|own| (own.ns / 1_000, own.most));
         (found.rows.iter().map(waits).collect(), sentence)
     }

@@ -1,11 +1,13 @@
 //! Which files are ranks of one run.
 
+use std::cell::OnceCell;
+
 use report::Section;
 use report::units::{plural, time};
 use timeline::intervals::Interval;
 
 use crate::calls::RankCalls;
-use crate::matched::Matched;
+use crate::matched::{Matched, Together};
 
 /// Files that were recorded further apart, in ns, are of two times; clocks of machines that are synchronised differ by less.
 const APART_NS: i64 = 1_000_000_000;
@@ -25,6 +27,8 @@ pub struct OneRun<'a> {
     members: Vec<usize>,
     /// The file that is told of.
     of: Option<usize>,
+    /// Its groups and clocks, once they are asked for.
+    together: OnceCell<Together>,
 }
 
 impl<'a> Runs<'a> {
@@ -58,17 +62,14 @@ impl<'a> Runs<'a> {
     }
 
     fn run(&self, members: &[usize], of: Option<usize>) -> Option<OneRun<'a>> {
-        let (files, members) = (self.files, members.to_vec());
-        (members.len() > 1).then_some(OneRun { files, members, of })
+        (members.len() > 1).then(|| OneRun::of(self.files, members.to_vec(), of))
     }
 
     /// Why no other file is of the run of this one, as a section.
     #[must_use]
     pub fn alone(&self, file: usize) -> Section {
         let mut section = Section::new("ranks", "Ranks");
-        section
-            .intro
-            .extend(OneRun { files: self.files, members: vec![file], of: None }.left_out());
+        section.intro.extend(OneRun::of(self.files, vec![file], None).left_out());
         section
     }
 }
@@ -86,6 +87,15 @@ fn sorted(files: &[RankCalls], alike: &dyn Fn(&RankCalls, &RankCalls) -> bool) -
 }
 
 impl<'a> OneRun<'a> {
+    fn of(files: &'a [RankCalls], members: Vec<usize>, of: Option<usize>) -> Self {
+        Self { files, members, of, together: OnceCell::new() }
+    }
+
+    /// The groups and the clocks of its ranks.
+    pub(crate) fn together(&self) -> &Together {
+        self.together.get_or_init(|| Together::of(&self.ranks()))
+    }
+
     /// Its ranks.
     #[must_use]
     pub fn ranks(&self) -> Vec<&'a RankCalls> {
@@ -98,16 +108,16 @@ impl<'a> OneRun<'a> {
         self.members.contains(&file)
     }
 
-    /// What the rank of the file that is told of waits for the others, as that of its device: as [`Matched::of_rank`].
+    /// What the rank of the file that is told of waits for the others, as that of its device.
     #[must_use]
     pub fn of_rank(&self, device: &str, within: Option<&[Interval]>) -> Option<Matched> {
         let at = self.members.iter().position(|at| Some(*at) == self.of)?;
-        Some(Matched::of_rank(&self.ranks(), at, device, within))
+        Some(Matched::of_rank(&self.ranks(), self.together(), at, (device, within)))
     }
 
     /// What all of its ranks wait for each other.
     pub(crate) fn matched(&self) -> Matched {
-        Matched::of_ranks(&self.ranks(), None)
+        Matched::of_all(&self.ranks(), self.together(), None)
     }
 
     /// The files that are of no rank of it, and why, in a sentence each.

@@ -62,7 +62,7 @@ impl Row for RankRow {
             key: "saves_ns",
             title: "Done sooner without",
             unit: Unit::Time,
-            help: "How much sooner the last kernel of this rank would start without the waiting, at most: its kernels begin no sooner than they are launched.",
+            help: "How much sooner the last kernel of this rank would end without the waiting, at most: its kernels begin no sooner than they are launched.",
             cell: |row| Cell::or_missing(row.saves_ns, Cell::Ns, "CPUs wait for each other, too"),
         },
         Column {
@@ -79,13 +79,14 @@ impl OneRun<'_> {
     /// What the collectives of its ranks tell of each other, and which files are not of it.
     #[must_use]
     pub fn section(&self) -> Section {
-        let (ranks, matched) = (self.ranks(), self.matched());
-        let mut section = matched.section();
-        section.intro.extend(matched.clocks.sentence(&ranks));
-        let on_one = matched.clocks.applied(&ranks);
+        let (ranks, together) = (self.ranks(), self.together());
+        let clocks = &together.clocks;
+        let mut section = self.matched().section();
+        section.intro.extend(clocks.sentence(&ranks));
+        let on_one = clocks.applied(&ranks);
         let on_one: Vec<&RankCalls> = on_one.iter().map(|rank| &**rank).collect();
-        section.intro.extend(for_senders(&on_one, &matched.clocks));
-        if let Some((sentence, table)) = on_cpu(&on_one, &matched.clocks) {
+        section.intro.extend(for_senders(&on_one, clocks));
+        if let Some((sentence, table)) = on_cpu(&on_one, together) {
             section.intro.push(sentence);
             section.tables.push(table);
         }

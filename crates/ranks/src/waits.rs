@@ -13,7 +13,7 @@ pub struct Waits {
     pub n_last: usize,
     /// Time in which only communication runs here and a later device has not joined, in ns.
     pub exposed_ns: i64,
-    /// How much sooner its last kernel would start without, at most: less where its own launches come no earlier. `None` where that cannot be
+    /// How much sooner its last kernel would end without, at most: less where its own launches come no earlier. `None` where that cannot be
     /// told, because CPUs wait for each other, too.
     pub saves_ns: Option<i64>,
     /// The same by the device that comes last, of those for which it waits, in their order.

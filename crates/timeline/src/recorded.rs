@@ -10,6 +10,15 @@ pub fn is_gpu(flags: Flags) -> bool {
     flags.has(Flags::KERNEL) || flags.has(Flags::GPU_MEMORY)
 }
 
+/// What ends this close to the last end of its thread may have lost its own end, in ns.
+const LOST_NS: i64 = 1_000;
+
+/// Whether a slice may have lost its end: it ends with the last one of its thread, as what is open where the recording stops does.
+#[must_use]
+pub fn may_have_lost_its_end(end_ns: i64, last_ns: i64) -> bool {
+    last_ns.saturating_sub(end_ns) <= LOST_NS
+}
+
 /// What was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recorded {

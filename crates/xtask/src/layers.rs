@@ -43,7 +43,11 @@ const LAYERS: &[Layer] = &[
         uses: &["trace", "dialect", "catalog", "report", "timeline"],
         kind: Kind::Core,
     },
-    Layer { name: "ranks", uses: &["trace", "report", "timeline", "host"], kind: Kind::Core },
+    Layer {
+        name: "ranks",
+        uses: &["trace", "dialect", "report", "timeline", "host"],
+        kind: Kind::Core,
+    },
     Layer {
         name: "diagnosis",
         uses: &["trace", "dialect", "catalog", "report", "timeline", "host", "triage", "ranks"],

@@ -14,14 +14,21 @@ pub fn damage(trace: &Trace, plan: &RepairPlan) -> Damage {
         because.filter_map(|change| Some((change.row, change.because_of?))).collect();
     sort(&mut because);
 
+    let mut lanes: Vec<_> =
+        plan.lanes.iter().zip(0_u32..).map(|(lane, at)| (lane.tid, at)).collect();
+    sort(&mut lanes);
+    let lane_of = |tid| {
+        let at = lanes.partition_point(|(of, _)| *of < tid);
+        lanes.get(at).filter(|(of, _)| *of == tid).map(|(_, at)| *at)
+    };
     let mut slices: Vec<Damaged> = Vec::new();
     for (row, edit) in plan.edits().iter().filter(|(row, _)| trace.phase(**row) == Phase::Complete)
     {
-        let lane = edit.tid.and_then(|tid| plan.lanes.iter().position(|lane| lane.tid == tid));
+        let lane = edit.tid.and_then(&lane_of);
         let becomes = match (edit.action, lane) {
             (Action::Instant, _) => Becomes::Instant,
             (Action::SetAside, _) => Becomes::SetAside,
-            (Action::Keep, Some(lane)) => Becomes::OnLane(lane as u32),
+            (Action::Keep, Some(lane)) => Becomes::OnLane(lane),
             (Action::Keep, None) => Becomes::Kept,
         };
         let at = because.binary_search_by_key(row, |(row, _)| *row).ok();

@@ -4,7 +4,7 @@ use trace::{Flags, Phase, Row, StringId, Trace, TrackId, each_row};
 
 use super::{Kind, Named, kind, named};
 use timeline::intervals::Interval;
-use timeline::recorded::is_gpu;
+use timeline::recorded::{is_gpu, may_have_lost_its_end};
 
 /// What runs for at least half of a piece of idle time, of Python for four fifths: of each kind the innermost.
 #[derive(Clone, Copy, Debug, Default)]
@@ -16,9 +16,6 @@ pub(crate) struct Place {
     /// A frame of Python.
     pub(crate) frame: Option<Row>,
 }
-
-/// What ends this close to the last end of its track may have lost its own end, in ns.
-const LOST_NS: i64 = 1_000;
 
 /// What a frame, and everything else, covers of a piece at least, as a fraction.
 const FOUR_FIFTHS: (i64, i64) = (4, 5);
@@ -113,7 +110,7 @@ fn without_lost_ends(trace: &Trace, pieces: &[(Interval, Option<TrackId>)], foun
     let is_open = |row: &Row| {
         let track = trace.track(*row);
         let last = tracks.iter().find(|(known, _)| *known == track).map(|(_, last)| *last);
-        last.is_some_and(|last| last.saturating_sub(trace.end_ns(*row)) <= LOST_NS)
+        last.is_some_and(|last_ns| may_have_lost_its_end(trace.end_ns(*row), last_ns))
     };
     let mut ends: Vec<(Row, i64)> =
         rows.into_iter().filter(is_open).map(|row| (row, trace.end_ns(row))).collect();
