@@ -188,7 +188,8 @@ impl TraceReport {
         list.tables.push(
             Table::of("steps", "Profiler steps", steps)
                 .preview(PREVIEW)
-                .when_empty("No steps of the profiler were recorded."),
+                .when_empty("No steps of the profiler were recorded.")
+                .only_on_page(steps.is_empty()),
         );
 
         vec![first, breakdown, table, list]

@@ -58,6 +58,8 @@ pub struct RunFacts {
     pub has_frames: bool,
     /// Whether any kernel maps to an op.
     pub has_ops: bool,
+    /// Whether the file has ops, whether kernels map to them or not.
+    pub has_cpu: bool,
     /// What a reader of the tables must know.
     pub warnings: Vec<String>,
 }
@@ -83,6 +85,9 @@ impl RunFacts {
             triage.coverage;
         let only_communication_ns = triage.coverage.only_communication_ns;
         let unmapped = graph_slices.saturating_sub(graph_mapped);
+        // (What is captured does not run.)
+        let captures = triage.stages.iter().any(|row| row.stage == Stage::Capture)
+            && busy_ns.saturating_mul(2) < window_ns;
         let warning = (unmapped > 0).then(|| {
             format!(
                 "{unmapped} GPU slices of graph launches map to no op: add the capture trace, or a mapping trace without graphs"
@@ -99,8 +104,10 @@ impl RunFacts {
                     units::count(triage.before_window.n_slices)
                 ),
                 0 => "This trace contains no GPU slices.".to_owned(),
+                // (The takeaways say why.)
+                _ if captures => String::new(),
                 _ => format!(
-                    "{}GPU busy {} of {} {}{}.",
+                    "{}GPU busy {} of {} {}{}{}.",
                     triage.step.as_ref().map_or_else(String::new, |step| format!("{step}: ")),
                     units::percent(100.0 * busy_ns as f64 / window_ns as f64),
                     match triage.devices().len() {
@@ -108,6 +115,7 @@ impl RunFacts {
                         n => format!("the spans of {n} GPUs, summed:"),
                     },
                     units::time(window_ns),
+                    of_steps(triage),
                     only_communication(only_communication_ns, busy_ns, window_ns)
                 ),
             },
@@ -117,9 +125,20 @@ impl RunFacts {
             has_inputs: triage.coverage.has_inputs,
             has_frames: triage.coverage.has_frames,
             has_ops: triage.coverage.op_ns > 0,
+            has_cpu: triage.coverage.has_ops,
             warnings: warning.into_iter().collect(),
         }
     }
+}
+
+/// The busy share of the recorded steps, where they are much longer than the GPU span: with a comma before it.
+fn of_steps(triage: &TriageReport) -> String {
+    let own = || triage.wall.iter().filter(|row| row.of_steps);
+    if triage.devices().len() > 1 || own().next().is_none() {
+        return String::new();
+    }
+    let busy_pct: f64 = own().filter(|row| !row.part.is_idle()).map(|row| row.share_pct).sum();
+    format!(", {} of the recorded steps", units::percent(busy_pct))
 }
 
 /// The document; the order of the fields is that of the file.

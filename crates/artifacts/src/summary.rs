@@ -106,7 +106,7 @@ fn run(metadata: &ProfileMetadata, facts: &RunFacts) -> Section {
     // What is not recorded is no row.
     let rows: Vec<FactRow> = rows.into_iter().filter(|row| row.value.is_some()).collect();
     let mut section = Section::new("run", "Run");
-    section.intro.push(facts.busy.clone());
+    section.intro.extend(Some(facts.busy.clone()).filter(|busy| !busy.is_empty()));
     if metadata.target_arch.is_some() {
         section.intro.push(metadata.hardware_relevance_reason.clone());
     }
@@ -139,7 +139,7 @@ fn questions(metadata: &ProfileMetadata, facts: &RunFacts) -> Option<Section> {
     let has = |recorded: bool, flag: Option<bool>| recorded || flag == Some(true);
     for (missing, question) in [
         (
-            any_gpu_work && !has_ops,
+            any_gpu_work && !has_ops && !facts.has_cpu,
             "Is there a trace recorded with ProfilerActivity.CPU? Without it, kernels map to no op, and advice that \
              depends on ops is missing.",
         ),

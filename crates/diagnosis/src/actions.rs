@@ -1,11 +1,11 @@
 //! What to do, from one ranking: by the wall time that goes away at most.
 
-use catalog::remedies::{Execution, Phase, RunFacts, applicable};
+use catalog::remedies::{Execution, Parts, Phase, RunFacts, applicable};
 use host::HostSlice;
 use host::class::Class;
 use host::verdicts::Window;
 use serde::Serialize;
-use triage::{WallPart, WallRow};
+use triage::{Stage, WallPart, WallRow};
 
 use crate::rules::communication::is_by_own_kernels;
 use crate::rules::copies::small_reads;
@@ -219,6 +219,26 @@ const BY_LAUNCHES: &[&str] = &[
     "fewer-launches",
 ];
 
+/// The same where most of them are those of the optimizer.
+const BY_UPDATES: &[&str] = &["foreach-optimizer", "foreach-update"];
+
+/// Whether most of the late launches are those of an optimizer that updates its parameters one by one.
+fn updates_late(facts: &Facts<'_>) -> bool {
+    let late = |only: bool| -> i64 {
+        let own = facts.triage.stages.iter().filter(|row| !only || row.stage == Stage::Optimizer);
+        own.map(|row| row.late_ns).sum()
+    };
+    let of_updates = late(true);
+    of_updates > 0
+        && of_updates.saturating_mul(2) >= late(false)
+        && BY_UPDATES.iter().any(|id| !applicable(&[id], &update_facts(facts)).is_empty())
+}
+
+/// What the gates of remedies for an optimizer ask for.
+fn update_facts(facts: &Facts<'_>) -> RunFacts {
+    RunFacts { phase: Some(Phase::Optimizer), parts: Some(Parts::Aten), ..gate_facts(facts) }
+}
+
 /// Whether most of the late launches of its device come in the gaps between launches, and not after work of the CPU.
 fn launches_late(facts: &Facts<'_>, finding: &Finding) -> bool {
     facts.device_of(finding).is_some_and(|device| {
@@ -230,6 +250,7 @@ fn launches_late(facts: &Facts<'_>, finding: &Finding) -> bool {
 /// The remedies for a finding, the one that fits best first; empty where it is a fact, or where another finding has the cure.
 fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
     match (finding.rule, finding.verdict) {
+        (Rule::LaunchBound | Rule::HostBound, _) if updates_late(facts) => BY_UPDATES,
         (Rule::LaunchBound, _) => BY_LAUNCHES,
         (Rule::HostBound, "between_graphs") if schedules_ahead(facts) => &["larger-graphs"],
         (Rule::HostBound, "between_graphs") => &["vllm-async-scheduling", "larger-graphs"],
@@ -309,7 +330,9 @@ fn gate_facts(facts: &Facts<'_>) -> RunFacts {
 
 /// What helps against a finding, if the gates of a remedy are open.
 fn of_finding(facts: &Facts<'_>, finding: &Finding) -> Option<Action> {
-    let remedy = *applicable(remedies(facts, finding), &gate_facts(facts)).first()?;
+    let ids = remedies(facts, finding);
+    let gates = if ids == BY_UPDATES { update_facts(facts) } else { gate_facts(facts) };
+    let remedy = *applicable(ids, &gates).first()?;
     let evidence = finding.evidence.first()?;
     let hypothesis = match REDUCES_OVERHEAD.contains(&remedy.id) {
         true => format!("{}{}", finding.meaning, broken_by_reads(facts)),

@@ -372,6 +372,16 @@ impl Device<'_> {
         self.busy().and_then(|(_, busy)| busy.share).unwrap_or(1.0)
     }
 
+    /// Its busy time and the window of it, as the bar of the wall time has them: one share in all sentences. `None` without a bar.
+    #[must_use]
+    pub fn busy_told(&self) -> Option<(i64, i64)> {
+        let own = || WallPart::ALL.into_iter().filter_map(|part| self.wall(part));
+        let sum = |busy: bool| -> i64 {
+            own().filter(|row| !busy || !row.part.is_idle()).map(|row| row.total_ns).sum()
+        };
+        Some((sum(true), sum(false))).filter(|(_, window_ns)| *window_ns > 0)
+    }
+
     /// The time in which the next work had been launched long before it ran, if that is so much of the window that the busy share
     /// says nothing: the work in between is not in the file.
     #[must_use]
@@ -422,15 +432,6 @@ impl Device<'_> {
         let wall = &self.facts.wall;
         let one = self.facts.gpu.devices.len() == 1;
         wall.iter().find(|row| row.part == part && (one || row.device == self.name))
-    }
-
-    /// Its busy share of the bar in percent, where the bar is of the steps or of iterations.
-    #[must_use]
-    pub fn busy_of_steps(&self) -> Option<f64> {
-        let of = |part: WallPart| self.wall(part).filter(|row| row.of_steps);
-        let all = WallPart::ALL.into_iter().filter(|part| !part.is_idle());
-        let of_steps = WallPart::ALL.into_iter().any(|part| of(part).is_some());
-        of_steps.then(|| all.filter_map(of).map(|row| row.share_pct).sum())
     }
 
     /// The time of the bar in which the CPU's launches, or its work before them, keep the device waiting, and its share of the

@@ -10,6 +10,9 @@ use triage::{KernelTableRow, WallPart, WallRow};
 
 use crate::{Facts, Finding, Rule};
 
+/// What frames of Python do to the CPU's part of the time; M23 need not say it again.
+pub(crate) const STACKS: &str = " Recording Python stacks makes the CPU's part longer.";
+
 /// A part of the wall time is worth the first sentence from this share of the window on, in percent.
 const LEAST_PCT: f64 = 10.0;
 
@@ -149,7 +152,7 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
         ));
     }
     if of_cpu && of(Rule::Profiler, "inflated").is_some() {
-        text.push_str(" Recording Python stacks makes the CPU's part longer.");
+        text.push_str(STACKS);
     }
     Some(text)
 }

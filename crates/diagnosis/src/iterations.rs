@@ -364,7 +364,15 @@ fn slowest(run: &Run<'_>, list: &[Iteration], classes: &[Class]) -> Option<Slowe
     let part = part.filter(|(part, ns)| {
         let is_much = ns.saturating_mul(2) >= longer_ns;
         let is_cause = if on_cpu.is_some() { is_much } else { part.is_idle() };
-        is_cause && *ns >= outside_ns && *ns <= longer_ns.saturating_mul(2)
+        let delays = slow::is_of_cpu(*part) || {
+            // (The iteration takes longer on the CPU: the GPU is why only as far as the CPU waits for it; and more work only if it
+            // launched more.)
+            let waits_ns = slow::waits_ns(run, slow) - slow::waits_ns(run, median);
+            let work_ns = slow.gpu_busy_ns - median.gpu_busy_ns;
+            waits_ns.saturating_mul(2) >= *ns
+                && (part.is_idle() || work_ns.saturating_mul(2) >= *ns)
+        };
+        is_cause && delays && *ns >= outside_ns && *ns <= longer_ns.saturating_mul(2)
     });
     Some(Slowest { at, median_at, longer_ns, part, on_cpu, op, launched_more })
 }

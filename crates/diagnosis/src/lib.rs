@@ -124,6 +124,12 @@ impl Diagnosis {
             // (What a graph launched has no op and no module: the table of graphs, and triage, say so.)
             (Rule::Modules | Rule::Flops, "not_coverable") => true,
             (Rule::Modules, "outside_modules") => self.modules.is_some(),
+            // (The table of iterations has the figures.)
+            (Rule::Steps, "few" | "some" | "many") => self.iterations.is_some(),
+            // (The headline says it.)
+            (Rule::Profiler, _) => {
+                self.headline.as_ref().is_some_and(|said| said.contains(headline::STACKS))
+            }
             (Rule::Reads, "negligible") | (Rule::Steps, "single") => true,
             (Rule::Sync, "host_blocked") => {
                 let mut reads = self.findings.iter().filter(|one| one.verdict == "reads_gpu");

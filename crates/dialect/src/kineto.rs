@@ -77,6 +77,17 @@ pub fn is_step(name: &str) -> bool {
     name.starts_with(STEP)
 }
 
+/// Where frames of PyTorch's profiler are.
+const PROFILER: [&str; 2] = ["torch/autograd/profiler.py(", "torch/profiler/profiler.py("];
+
+/// Whether a frame is of PyTorch's profiler: it starts or stops, or a `record_function` begins or ends. A function that the profiler
+/// calls for the program is none.
+#[must_use]
+pub fn is_of_profiler(frame: &str) -> bool {
+    let wraps = frame.ends_with("__call__") || frame.ends_with(": wrapper");
+    !wraps && PROFILER.iter().any(|file| frame.contains(file))
+}
+
 /// The number of a step: 12 of `ProfilerStep#12`.
 #[must_use]
 pub fn step_number(name: &str) -> Option<u64> {
@@ -86,6 +97,14 @@ pub fn step_number(name: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn frames_of_the_profiler_are_told_by_their_file() {
+        assert!(is_of_profiler("torch/autograd/profiler.py(918): __enter__"));
+        assert!(is_of_profiler("torch/profiler/profiler.py(811): step"));
+        assert!(!is_of_profiler("torch/profiler/profiler.py(9): __call__"));
+        assert!(!is_of_profiler("my/profiler.py(3): step"));
+    }
 
     #[test]
     fn steps_have_numbers() {

@@ -31,10 +31,10 @@ pub fn doing<'a>(slices: &Slices<'a>, moments: &[(ThreadId, i64)]) -> Vec<Doing<
     for (thread, mut places) in by_thread {
         trace::sort(&mut places);
         let instants = || places.iter().map(|(at, _)| *at);
-        let frames = slices.frames.innermost(thread, instants());
-        let ops = slices.ops.innermost(thread, instants());
+        let frames = slices.closed_frames().innermost(thread, instants());
+        let ops = slices.closed_ops().innermost(thread, instants());
         for ((frame, op), (_, place)) in frames.into_iter().zip(ops).zip(&places) {
-            let line = frame.and_then(|at| lines.best(&slices.frames, at));
+            let line = frame.and_then(|at| lines.best(slices.closed_frames(), at));
             found[*place] = Doing {
                 op: op.map(|op| said_op(slices, op)),
                 line: line.map(|line| lines.shown(line)),
@@ -60,5 +60,5 @@ pub fn thread_of(slices: &Slices<'_>, row: Row) -> Option<ThreadId> {
 fn said_op<'a>(slices: &Slices<'a>, innermost: usize) -> &'a str {
     let name = |at: usize| slices.name(&slices.ops.slices[at]);
     let does_more = |at: &usize| !ALLOCATE.iter().any(|op| name(*at).starts_with(op));
-    name(slices.ops.chain(innermost).find(does_more).unwrap_or(innermost))
+    name(slices.closed_ops().chain(innermost).find(does_more).unwrap_or(innermost))
 }

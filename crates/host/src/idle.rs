@@ -14,8 +14,7 @@ use std::collections::BTreeMap;
 use dialect::processes::{loads_data, waits_for_others};
 use serde::Serialize;
 use timeline::intervals::{Interval, both, length, union, without};
-use timeline::recorded::may_have_lost_its_end;
-use trace::StringId;
+use trace::{StringId, Trace};
 
 use crate::by_name::ByName;
 use crate::gaps::{Starts, between};
@@ -54,6 +53,16 @@ pub struct IdlePlace {
     pub n: u64,
     /// The innermost frame with the most of it, where it is another than the line's own; empty for ops.
     pub inside: String,
+    /// The part of it in functions that wait for another process or thread; 0 for ops.
+    #[serde(skip)]
+    pub others_ns: i64,
+}
+
+impl IdlePlace {
+    /// A place whose innermost frame is its own.
+    fn new(name: String, total_ns: i64, n: u64) -> Self {
+        Self { name, total_ns, n, ..Self::default() }
+    }
 }
 
 /// Parts of gaps on one thread: disjoint, by start, each with the sum of those before it.
@@ -179,44 +188,17 @@ fn until_last_work(slices: &Slices<'_>, gpu: &GpuSide, mut steps: Vec<Interval>)
     steps
 }
 
-/// When the slices of a thread end, and which slice is around each. A slice that lost its end lasts to the end of the recording: it ends
-/// with the one around it.
-fn ends(nested: &Nested, thread: ThreadId) -> Vec<(i64, Option<usize>)> {
-    let range = nested.on(thread);
-    let first = range.start;
-    let mut ends: Vec<(i64, Option<usize>)> = Vec::with_capacity(range.len());
-    let last_ns = nested.slices[range.clone()].iter().map(|slice| slice.end_ns).max();
-    let may_be_lost =
-        |end_ns: i64| last_ns.is_some_and(|last_ns| may_have_lost_its_end(end_ns, last_ns));
-    for at in range {
-        let slice = &nested.slices[at];
-        // (What begins after that end lies in the next one outwards.)
-        let mut outer = nested.parent(at);
-        while let Some((end_ns, around)) = outer.and_then(|outer| ends.get(outer - first))
-            && *end_ns <= slice.start_ns
-        {
-            outer = *around;
-        }
-        let most = outer.and_then(|outer| ends.get(outer - first)).map(|(end_ns, _)| *end_ns);
-        let most = most.filter(|_| may_be_lost(slice.end_ns));
-        ends.push((most.map_or(slice.end_ns, |most| slice.end_ns.min(most)), outer));
-    }
-    ends
-}
-
 /// Time of the parts in each slice of a thread that no slice inside has; with the number of the slice, where there is any.
 fn own_parts(nested: &Nested, thread: ThreadId, parts: &Parts) -> Vec<(usize, i64)> {
     let range = nested.on(thread);
     let first = range.start;
-    let ends = ends(nested, thread);
     let mut own = vec![0_i64; range.len()];
     for at in range {
-        let (end_ns, parent) = ends[at - first];
-        let ns = parts.within(nested.slices[at].start_ns, end_ns);
-        own[at - first] += ns;
-        if let Some(parent) = parent {
-            let within_ns = end_ns.min(ends[parent - first].0);
-            own[parent - first] -= parts.within(nested.slices[at].start_ns, within_ns);
+        let HostSlice { start_ns, end_ns, .. } = nested.slices[at];
+        own[at - first] += parts.within(start_ns, end_ns);
+        if let Some(parent) = nested.parent(at) {
+            let within_ns = end_ns.min(nested.slices[parent].end_ns);
+            own[parent - first] -= parts.within(start_ns, within_ns);
         }
     }
     own.into_iter()
@@ -230,25 +212,27 @@ fn by_op(slices: &Slices<'_>, parts: &BTreeMap<ThreadId, Parts>) -> Vec<IdlePlac
     let trace = slices.trace;
     let mut sums: ByName<(i64, u64)> = ByName::new(trace);
     for (thread, parts) in parts {
-        for (at, ns) in own_parts(&slices.ops, *thread, parts) {
-            let sum = sums.entry(trace.name(slices.ops.slices[at].row));
+        let nested = slices.closed_ops();
+        for (at, ns) in own_parts(nested, *thread, parts) {
+            let sum = sums.entry(trace.name(nested.slices[at].row));
             *sum = (sum.0 + ns, sum.1 + 1);
         }
     }
-    let place = |(name, (total_ns, n)): (StringId, &(i64, u64))| IdlePlace {
-        name: trace.strings.get(name).to_owned(),
-        total_ns: *total_ns,
-        n: *n,
-        inside: String::new(),
+    let place = |(name, (total_ns, n)): (StringId, &(i64, u64))| {
+        IdlePlace::new(trace.strings.get(name).to_owned(), *total_ns, *n)
     };
     most_first(sums.iter().map(place).collect())
 }
+
+/// A function of PyTorch that says nothing of what it calls.
+const PASSES: &str = "_disabled_torch_function_impl";
 
 /// Times of a line by its innermost frames.
 #[derive(Default)]
 struct LineSum {
     total_ns: i64,
     n: u64,
+    others_ns: i64,
     inside: BTreeMap<StringId, i64>,
 }
 
@@ -258,7 +242,8 @@ fn by_line(
     parts: &BTreeMap<ThreadId, Parts>,
 ) -> Vec<IdlePlace> {
     let trace = slices.trace;
-    let nested = &slices.frames;
+    let nested = slices.closed_frames();
+    let others = Others::of(trace);
     let mut sums: ByName<LineSum> = ByName::new(trace);
     for (thread, parts) in parts {
         for (at, ns) in own_parts(nested, *thread, parts) {
@@ -266,6 +251,9 @@ fn by_line(
             let sum = sums.entry(best);
             sum.total_ns += ns;
             sum.n += 1;
+            if others.are_waited_for(trace, nested, at) {
+                sum.others_ns += ns;
+            }
             *sum.inside.entry(trace.name(nested.slices[at].row)).or_default() += ns;
         }
     }
@@ -273,11 +261,14 @@ fn by_line(
         // (What takes less than half of it is not where it mostly is.)
         let most = sum.inside.iter().max_by_key(|(_, ns)| **ns);
         let inside = most.filter(|(_, ns)| ns.saturating_mul(2) >= sum.total_ns);
+        // (PyTorch calls every function of a subclass of Tensor through it.)
+        let inside = inside.filter(|(name, _)| !trace.strings.get(**name).contains(PASSES));
         let inside = inside.map(|(inside, _)| *inside);
         IdlePlace {
             name: lines.shown(name),
             total_ns: sum.total_ns,
             n: sum.n,
+            others_ns: sum.others_ns,
             inside: inside.filter(|it| *it != name).map(|it| lines.shown(it)).unwrap_or_default(),
         }
     };
@@ -292,12 +283,12 @@ fn around(
     host_ns: i64,
 ) -> Option<IdlePlace> {
     let trace = slices.trace;
-    let nested = &slices.frames;
+    let nested = slices.closed_frames();
     let mut sums: ByName<(i64, u64)> = ByName::new(trace);
     for (thread, parts) in parts {
-        for (at, (end_ns, _)) in nested.on(*thread).zip(ends(nested, *thread)) {
+        for at in nested.on(*thread) {
             let slice = &nested.slices[at];
-            let ns = parts.within(slice.start_ns, end_ns);
+            let ns = parts.within(slice.start_ns, slice.end_ns);
             let name = trace.name(slice.row);
             let is_open = |outer: usize| trace.name(nested.slices[outer].row) == name;
             // (A call of itself counts once.)
@@ -312,7 +303,32 @@ fn around(
     let innermost = most.enumerate().min_by_key(|(at, (_, (ns, _)))| (*ns, Reverse(*at)));
     let (_, (name, (total_ns, n))) = innermost?;
     let name = lines.shown(name);
-    (host_ns > 0).then(|| IdlePlace { name, total_ns: *total_ns, n: *n, inside: String::new() })
+    (host_ns > 0).then(|| IdlePlace::new(name, *total_ns, *n))
+}
+
+/// By name: whether a frame or an annotation waits for another process or thread, and whether it is of a data loader, which waits for its
+/// own workers.
+struct Others {
+    waits: Vec<bool>,
+    loads: Vec<bool>,
+}
+
+impl Others {
+    fn of(trace: &Trace) -> Self {
+        let marks = |is: fn(&str) -> bool| trace.strings.marked(&is);
+        Self { waits: marks(waits_for_others), loads: marks(loads_data) }
+    }
+
+    fn is_known(&self, name: StringId) -> bool {
+        self.waits[name.0 as usize] || self.loads[name.0 as usize]
+    }
+
+    /// Whether the outermost of these that slice `at` lies in waits for another process or thread.
+    fn are_waited_for(&self, trace: &Trace, nested: &Nested, at: usize) -> bool {
+        let names = nested.chain(at).map(|at| trace.name(nested.slices[at].row));
+        let outermost = names.filter(|name| self.is_known(*name)).last();
+        outermost.is_some_and(|name| self.waits[name.0 as usize])
+    }
 }
 
 /// How long the launching threads of a device wait for another process or thread, such as one that gives them work, while it waits for them
@@ -327,22 +343,22 @@ pub fn waits_for_others_within(
     let trace = slices.trace;
     let lines = Lines::of(trace);
     let parts = &parts(slices, gpu, device, Some(within));
-    let marks = |is: fn(&str) -> bool| trace.strings.marked(&is);
-    let (waits, loads) = (marks(waits_for_others), marks(loads_data));
+    let others = Others::of(trace);
     let mut found: ByName<(i64, u64)> = ByName::new(trace);
     let mut total_ns = 0_i64;
     for (thread, parts) in parts {
         let before_ns = total_ns;
         // (An annotation of gloo lies inside a frame that counts, where frames are recorded.)
-        for nested in [&slices.frames, &slices.ops] {
-            for (at, (end_ns, _)) in nested.on(*thread).zip(ends(nested, *thread)) {
+        for nested in [slices.closed_frames(), slices.closed_ops()] {
+            for at in nested.on(*thread) {
                 let name = |at: usize| trace.name(nested.slices[at].row);
-                let is = |marks: &[bool], at: usize| marks[name(at).0 as usize];
-                let is_inside = |outer: usize| is(&waits, outer) || is(&loads, outer);
-                if !is(&waits, at) || nested.chain(at).skip(1).any(is_inside) {
+                let mut around = nested.chain(at).skip(1);
+                if !others.waits[name(at).0 as usize]
+                    || around.any(|outer| others.is_known(name(outer)))
+                {
                     continue;
                 }
-                let ns = parts.within(nested.slices[at].start_ns, end_ns);
+                let ns = parts.within(nested.slices[at].start_ns, nested.slices[at].end_ns);
                 let sum = found.entry(name(at));
                 *sum = (sum.0 + ns, sum.1 + 1);
                 total_ns += ns;
@@ -354,7 +370,7 @@ pub fn waits_for_others_within(
     }
     let (name, (_, n)) = found.iter().max_by_key(|(_, (ns, _))| *ns)?;
     let name = lines.shown(name);
-    (total_ns > 0).then(|| IdlePlace { name, total_ns, n: *n, inside: String::new() })
+    (total_ns > 0).then(|| IdlePlace::new(name, total_ns, *n))
 }
 
 fn most_first(mut places: Vec<IdlePlace>) -> Vec<IdlePlace> {

@@ -7,6 +7,7 @@ use std::ops::Range;
 use dialect::{Records, kineto};
 use timeline::before_window::{duration_ns, is_gpu_slice};
 use timeline::intervals::{Interval, union};
+use timeline::recorded::may_have_lost_its_end;
 use trace::{Flags, Phase, Row, SmallIndex, Trace, TrackId, each_row};
 
 use crate::class::{Class, is_blocking_copy};
@@ -95,6 +96,8 @@ pub struct Slices<'a> {
     pub ops: Nested,
     /// Frames of Python, nested.
     pub frames: Nested,
+    /// Ops and frames with the ends that some of them lost; `None` where none did.
+    closed: [Option<Nested>; 2],
     /// Calls, in file order.
     pub calls: Vec<HostSlice>,
     /// Annotations of the host, in file order.
@@ -121,6 +124,7 @@ impl<'a> Slices<'a> {
             thread_of_track: vec![None; trace.tracks.len()],
             ops: Nested::default(),
             frames: Nested::default(),
+            closed: [None, None],
             calls: Vec::new(),
             annotations: Vec::new(),
             steps: Vec::new(),
@@ -159,8 +163,22 @@ impl<'a> Slices<'a> {
         });
         found.ops = found.nest(ops);
         found.frames = found.nest(frames);
+        found.closed = [found.ops.closed(), found.frames.closed()];
         found.find_steps();
         found
+    }
+
+    /// The ops, to look up what a thread is in at a moment: those that lost their end have one ([`Nested::closed`]). Figures of ops are of
+    /// [`Self::ops`], as the file has them.
+    #[must_use]
+    pub fn closed_ops(&self) -> &Nested {
+        self.closed[0].as_ref().unwrap_or(&self.ops)
+    }
+
+    /// The frames of Python, likewise.
+    #[must_use]
+    pub fn closed_frames(&self) -> &Nested {
+        self.closed[1].as_ref().unwrap_or(&self.frames)
     }
 
     /// The thread of an event.
@@ -305,25 +323,46 @@ impl Nested {
         for (thread, mut own) in (0..).zip(of_thread) {
             if !own.is_empty() {
                 own.sort_by_key(|slice| (slice.start_ns, Reverse(slice.end_ns), slice.row));
-                found.nest_thread(thread, &own);
+                found.nest_thread(thread, &own, i64::MAX);
             }
         }
         found
     }
 
-    fn nest_thread(&mut self, thread: ThreadId, own: &[HostSlice]) {
+    /// The same, where each slice that lost its end ends with the one around it; `None` where none lost it. The profiler closes what is
+    /// open at its stop then, whether it was over or not: such a slice would be around all that comes later.
+    #[must_use]
+    fn closed(&self) -> Option<Self> {
+        if self.n_crossings == 0 {
+            return None;
+        }
+        let mut found = Self::default();
+        for (thread, range) in &self.threads {
+            let own = &self.slices[range.clone()];
+            let last_ns = own.iter().map(|slice| slice.end_ns).max().unwrap_or(i64::MAX);
+            found.nest_thread(*thread, own, last_ns);
+        }
+        (found.n_crossings < self.n_crossings).then_some(found)
+    }
+
+    /// Nests the slices of a thread. What ends where the last one does, at `last_ns`, and after its parent, ends with the parent.
+    fn nest_thread(&mut self, thread: ThreadId, own: &[HostSlice], last_ns: i64) {
         let first = self.slices.len();
         let mut stack: Vec<usize> = Vec::new();
         for slice in own {
+            let mut slice = *slice;
             while stack.last().is_some_and(|top| self.slices[*top].end_ns <= slice.start_ns) {
                 stack.pop();
             }
             let parent = stack.last().copied();
+            if let Some(top) = parent.filter(|_| may_have_lost_its_end(slice.end_ns, last_ns)) {
+                slice.end_ns = slice.end_ns.min(self.slices[top].end_ns);
+            }
             let crosses = parent.is_some_and(|top| self.slices[top].end_ns < slice.end_ns);
             self.n_crossings += u64::from(crosses);
             self.parents.push(parent.and_then(|at| SmallIndex::new(at as u32)));
             stack.push(self.slices.len());
-            self.slices.push(*slice);
+            self.slices.push(slice);
         }
         self.threads.push((thread, first..self.slices.len()));
     }

@@ -12,6 +12,9 @@ use crate::modules::ModuleRow;
 use crate::report::HostReport;
 use crate::threads::ThreadRow;
 
+/// From this part of the GPU time of modules on, what was launched outside them is worth a word.
+const OUTSIDE: f64 = 0.05;
+
 /// One row of PyTorch's own table, with the GPU time beside it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AverageRow {
@@ -245,13 +248,6 @@ impl HostReport {
         let mut rows: Vec<AverageRow> = rows.collect();
         trace::sort_by_key(&mut rows, |row| std::cmp::Reverse(row.self_cpu_ns));
         let mut section = Section::new("cpu", "CPU");
-        let n = rows.len();
-        if n > 0 {
-            section.intro.push(format!(
-                "{n} names of ops and annotations ({} ops), counted as prof.key_averages() counts them; by CPU time of their own.",
-                count(self.cpu_ops.n as u64)
-            ));
-        }
         section.intro.extend(asynchronous(&rows));
         let ops = Table::of("ops", "Ops and annotations", &rows)
             .without_missing(&["self_device_ns", "device_ns", "kernels"])
@@ -287,7 +283,8 @@ impl HostReport {
             .collect();
         let table = Table::of("steps", "Steps", &rows)
             .without_missing(&["busy_clip_ns", "n_launch", "busy_launch_ns"])
-            .when_empty("The file has no steps of the profiler.");
+            .when_empty("The file has no steps of the profiler.")
+            .only_on_page(rows.is_empty());
         section.tables.push(table.preview(PREVIEW));
         section
     }
@@ -378,7 +375,10 @@ impl HostReport {
 
     fn modules_section(&self) -> Section {
         let mut section = Section::new("modules", "Modules");
-        if self.modules.linked_gpu_outside > 0 && self.modules.n_paths > 0 {
+        let outside_ns = self.modules.linked_gpu_outside_ns as f64;
+        let outermost = self.modules.list.iter().filter(|row| row.depth == 0);
+        let all_ns: i64 = outermost.map(|row| row.device_ns).sum();
+        if outside_ns >= OUTSIDE * all_ns as f64 && self.modules.n_paths > 0 {
             section.intro.push(format!(
                 "{} of GPU time was launched outside any module.",
                 time(self.modules.linked_gpu_outside_ns)

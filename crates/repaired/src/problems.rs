@@ -114,6 +114,7 @@ pub fn problem_table(problems: &[Problem]) -> Table {
     let rows: Vec<ProblemRow> = problems.iter().map(ProblemRow::new).collect();
     Table::of("problems", "Problems", &rows)
         .when_empty("The JSON is complete, and every event in it could be read.")
+        .only_on_page(rows.is_empty())
 }
 
 #[cfg(test)]

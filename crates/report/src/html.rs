@@ -24,12 +24,13 @@ pub fn html_document(title: &str, sections: &[Section]) -> String {
          <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n{HATCHES}<main>\n<h1>{title}</h1>\n"
     );
     out.push_str("<nav aria-label=\"Sections\">\n<ul>\n");
-    for section in sections {
+    let printed = || sections.iter().filter(|section| section.is_printed());
+    for section in printed() {
         let (id, title) = (escaped(&section.id), escaped(&section.title));
         out.push_str(&format!("<li><a href=\"#{id}\">{title}</a></li>\n"));
     }
     out.push_str("</ul>\n</nav>\n");
-    sections.iter().for_each(|section| push_section(&mut out, section));
+    printed().for_each(|section| push_section(&mut out, section));
     out.push_str("</main>\n</body>\n</html>\n");
     out
 }

@@ -13,7 +13,7 @@ const NAME_CHARS: usize = 96;
 #[must_use]
 pub fn document(title: &str, sections: &[Section]) -> String {
     let mut out = format!("# {}\n", inline(title));
-    for section in sections {
+    for section in sections.iter().filter(|section| section.is_printed()) {
         out.push_str(&format!("\n## {}\n", inline(&section.title)));
         for sentence in &section.intro {
             out.push_str(&format!("\n{}\n", inline(sentence)));

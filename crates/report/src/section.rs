@@ -31,6 +31,15 @@ impl Section {
         Self { id: id.into(), title: title.into(), ..Self::default() }
     }
 
+    /// Whether documents have anything of it: sentences, a table, a picture or a finding.
+    #[must_use]
+    pub fn is_printed(&self) -> bool {
+        !self.intro.is_empty()
+            || !self.drawings.is_empty()
+            || !self.findings.is_empty()
+            || self.printed_tables().next().is_some()
+    }
+
     /// The tables that documents print.
     pub fn printed_tables(&self) -> impl Iterator<Item = &Table> {
         self.tables.iter().filter(|table| !table.page_only)

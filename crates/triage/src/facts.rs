@@ -57,6 +57,8 @@ pub(crate) struct RunContext {
     pub(crate) facts: RunFacts,
     /// Where gradients are filled with zeros.
     pub(crate) zero_grad: Regions,
+    /// Where the autograd engine adds a gradient to the one that is there.
+    pub(crate) accumulates: Regions,
     /// Where code of a compiler runs.
     pub(crate) compiled: Regions,
     /// Where a gradient is accumulated: there DistributedDataParallel starts its all-reduces.
@@ -84,6 +86,9 @@ impl RunContext {
         };
         Self {
             facts,
+            accumulates: Regions::of(trace, |name| {
+                name.ends_with("torch::autograd::AccumulateGrad")
+            }),
             zero_grad: Regions::of(trace, |name| {
                 name.starts_with("Optimizer.zero_grad") || name.ends_with(": zero_grad")
             }),

@@ -109,6 +109,33 @@ pub(crate) struct Wait {
     pub(crate) row: Row,
 }
 
+/// What ops set up that take [`FIRST_CALL`] times as long as the others of their name and in which code is loaded: up to the end of that,
+/// a library chooses its kernel.
+#[inline(never)]
+fn loads_first(
+    calls: &[Calls],
+    slow: &[(StringId, Interval)],
+    mut lazy: Vec<Interval>,
+) -> Vec<Interval> {
+    trace::sort(&mut lazy);
+    let of = |(name, times): &(StringId, Interval)| {
+        let all = calls.get(name.0 as usize)?;
+        let (mut n, mut rest_ns) = (all.n, all.total_ns);
+        for (_, (from, to)) in slow.iter().filter(|(other, _)| other == name) {
+            (n, rest_ns) = (n - 1, rest_ns.saturating_sub(to - from));
+        }
+        let dur_ns = times.1.saturating_sub(times.0);
+        // (Where all calls are slow, or there are few others, nothing shows what a call takes without.)
+        if n < FEWEST_CALLS || dur_ns.saturating_mul(n) < rest_ns.saturating_mul(FIRST_CALL) {
+            return None;
+        }
+        let first = lazy.partition_point(|(from, _)| *from < times.0);
+        let inside = lazy[first..].iter().take_while(|(from, _)| *from < times.1);
+        inside.map(|(_, to)| (times.0, (*to).min(times.1))).max_by_key(|(_, to)| *to)
+    };
+    slow.iter().filter_map(of).collect()
+}
+
 /// The calls of one op.
 #[derive(Clone, Copy, Default)]
 struct Calls {
@@ -158,6 +185,8 @@ struct Named {
     frees: bool,
     /// The launch of a graph, which takes long where the graph is long.
     graph: bool,
+    /// A frame of the profiler.
+    profiles: bool,
 }
 
 /// What a raw category is.
@@ -211,6 +240,7 @@ fn named(name: &str) -> Named {
     Named {
         other_call: does.is_none(),
         graph: does == Some(Does::LaunchGraph),
+        profiles: kineto::is_of_profiler(name),
         annotation: name.starts_with("Optimizer."),
         compiles: dialect::inductor::compiles(name),
         compiled: is_compiled(name) || name.contains("CompiledFunction"),
@@ -240,6 +270,8 @@ impl Host {
         let mut long_ops: Vec<Wait> = Vec::new();
         let mut launches: Vec<(TrackId, i64)> = Vec::new();
         let mut long_launches: Vec<LongLaunch> = Vec::new();
+        let mut slow_ops: Vec<(StringId, Interval)> = Vec::new();
+        let mut lazy: Vec<Interval> = Vec::new();
         let warm = names.iter().any(|name| name.step_number > 0);
         each_row(trace, |row| {
             let flags = trace.flags(row);
@@ -265,13 +297,23 @@ impl Host {
                         let track = trace.track(row);
                         long_ops.push(Wait { track, start_ns: start, end_ns: end, row });
                     }
+                    if end.saturating_sub(start) >= LONG_NS {
+                        slow_ops.push((trace.name(row), (start, end)));
+                    }
                     calls[trace.name(row).0 as usize].add(start, end);
                 }
-                Kind::Python => add(Cover::Python),
+                Kind::Python => {
+                    add(Cover::Python);
+                    // (Its start, its stop or a first use. What shorter ones take without it is not known.)
+                    if name.profiles && end.saturating_sub(start) > LONG_NS {
+                        add(Cover::Overhead);
+                    }
+                }
                 Kind::Overhead => {
                     add(Cover::Overhead);
                     if name.lazy {
                         add(Cover::SetUp);
+                        lazy.push((start, end));
                     }
                 }
                 Kind::Runtime => {
@@ -319,6 +361,9 @@ impl Host {
         });
         for (start, end) in loading(trace, &long_launches) {
             covers[Cover::LongLaunch as usize].add(start, end);
+        }
+        for (start, end) in loads_first(&calls, &slow_ops, lazy) {
+            covers[Cover::SetUp as usize].add(start, end);
         }
         for (start, end) in calls.iter().filter_map(Calls::set_up) {
             covers[Cover::FirstCall as usize].add(start, end);

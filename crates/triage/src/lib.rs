@@ -165,6 +165,11 @@ pub fn triage_kept(
     // (What an earlier step launched belongs to no table of a step.)
     let step = trace.part.as_ref().and_then(|part| part.step.clone());
     slices.without_before_window |= step.is_some();
+    // (Where all of it was launched earlier, the tables are of that: empty ones would say nothing.)
+    let n_earlier = before.summary.n_kernels + before.summary.n_memory_ops;
+    if step.is_none() && n_earlier == before.gpu_rows.len() as u64 {
+        slices.without_before_window = false;
+    }
     let mut gpu = Gpu::new(trace, platform, &before, &slices);
     by_op::classify(&mut gpu, &linker);
     let arch = arch::observed(&gpu, platform);
@@ -204,12 +209,16 @@ pub fn triage_kept(
         let text = device.sentences(limits);
         IdleSaid { cause: explained.cause, ns: explained.ns(), of_steps: explained.of_steps, text }
     });
+    let coverage_is_small = coverage.busy_ns.saturating_mul(2) < coverage.window_ns;
     // (Steps hold what comes before their first kernel.)
     let of_steps = idle.as_ref().is_some_and(|said| said.of_steps);
     let lead = lead::lead(&devices, first_ns).filter(|_| !of_steps && step.is_none());
     let seen = Seen {
         before: lead
-            .map(|lead| lead::before_work(trace, &mut linker, sides.whole(), lead, time.span_ns))
+            .map(|lead| {
+                let thread = lead::launching(trace, &devices);
+                lead::before_work(trace, &mut linker, sides.whole(), (lead, thread), time.span_ns)
+            })
             .unwrap_or_default(),
         time: &time,
         n_devices: devices.len(),
@@ -220,6 +229,10 @@ pub fn triage_kept(
             .and_then(|details| devices.iter().find_map(|gpu| collectives::waiting(gpu, details))),
     };
     let mut takeaways = takeaways::takeaways(&tables, &seen, limits.as_ref(), idle);
+    // (What is captured does not run: the few slices between captures are no picture of the run.)
+    if captures && coverage_is_small {
+        takeaways = vec![CAPTURES.to_owned()];
+    }
     takeaways.extend(tables.plain_products.as_ref().map(PlainProducts::text));
     if let Some(text) = unrecorded::sentence(trace, &before) {
         takeaways.insert(0, text);
@@ -238,6 +251,9 @@ pub fn triage_kept(
     });
     (report, kept)
 }
+
+/// What is said of a recording in which graphs are captured and little else runs.
+const CAPTURES: &str = "Graphs are captured in this recording, and what is captured does not run: shares of time say nothing here. Record replays of the graphs for that.";
 
 /// When the first event of the trace begins: there Perfetto's timeline does.
 #[inline(never)]

@@ -1,5 +1,6 @@
 //! Nesting of slices of one kind on their threads: finds the innermost slice at a time, and its parents.
 
+use timeline::recorded::may_have_lost_its_end;
 use trace::{Flags, Row, SmallIndex, Trace, TrackId, each_of, each_row};
 
 /// How deep a chain of callers is followed. Python itself ends at 1,000 calls, if nobody raises that; slices that
@@ -29,6 +30,8 @@ pub(crate) struct Nest<'a> {
     pub(crate) rows: Vec<Row>,
     /// The place in `rows` of what lies around each.
     around: Vec<Option<SmallIndex>>,
+    /// Places in `rows` of those that lost their end, with the end of what lies around them; sorted.
+    closed: Vec<(u32, i64)>,
     /// Where each track begins in `rows`, sorted by track.
     tracks: Vec<(TrackId, u32)>,
 }
@@ -44,8 +47,9 @@ impl<'a> Nest<'a> {
             }
         });
         let (rows, tracks) = by_track(trace, &rows);
-        let around = around(trace, &rows);
-        Self { trace, rows, around, tracks }
+        let mut closed = Vec::new();
+        let around = around(trace, &rows, &mut closed);
+        Self { trace, rows, around, closed, tracks }
     }
 
     /// The innermost slice that was open on `track` at `ts_ns`, as a place in `rows`.
@@ -84,7 +88,9 @@ impl<'a> Nest<'a> {
     /// there comes after it, and is in it only if it takes no time itself.
     pub(crate) fn is_open(&self, at: usize, ts_ns: i64) -> bool {
         let row = self.rows[at];
-        self.trace.end_ns(row) > ts_ns || self.trace.ts_ns(row) == ts_ns
+        let closed = self.closed.binary_search_by_key(&(at as u32), |(at, _)| *at);
+        let end_ns = closed.map_or_else(|_| self.trace.end_ns(row), |closed| self.closed[closed].1);
+        end_ns > ts_ns || self.trace.ts_ns(row) == ts_ns
     }
 
     /// What lies around a slice.
@@ -127,12 +133,12 @@ fn by_track(trace: &Trace, rows: &[Row]) -> (Vec<Row>, Vec<(TrackId, u32)>) {
 /// called on its own thread); else the slice that was open. Frames of one thread overlap without nesting in real
 /// traces, so the ids are worth more than the times. But the profiler finds some frames open when it starts, and files what is called
 /// next under one of the outer ones: where the open slice holds all of a frame and is itself within the frame's parent, the parent
-/// cannot have called it.
+/// cannot have called it. A slice that lost its end, and so lasts to the end of the recording, ends with the one around it (`closed`).
 #[inline(never)]
-fn around(trace: &Trace, rows: &[Row]) -> Vec<Option<SmallIndex>> {
+fn around(trace: &Trace, rows: &[Row], closed: &mut Vec<(u32, i64)>) -> Vec<Option<SmallIndex>> {
     let ids = |row: Row| trace.flags(row).has(Flags::PYTHON_IDS);
     let mut by_id: Vec<(i64, u32)> = Vec::new();
-    let mut open: Vec<u32> = Vec::new();
+    let mut open: Vec<(u32, i64)> = Vec::new();
     let mut found: Vec<Option<SmallIndex>> = Vec::with_capacity(rows.len());
     for of_track in rows.chunk_by(|a, b| trace.track(*a) == trace.track(*b)) {
         let from = found.len() as u32;
@@ -145,9 +151,11 @@ fn around(trace: &Trace, rows: &[Row]) -> Vec<Option<SmallIndex>> {
                 .filter_map(|(at, row)| Some((trace.link(*row)?, at))),
         );
         by_id.sort_unstable();
+        let mut last_ns = i64::MIN;
+        each_of(of_track, |row| last_ns = last_ns.max(trace.end_ns(row)));
         each_of(of_track, |row| {
             let at = found.len() as u32;
-            let is_over = |last: &u32| trace.end_ns(rows[*last as usize]) <= trace.ts_ns(row);
+            let is_over = |(_, end_ns): &(u32, i64)| *end_ns <= trace.ts_ns(row);
             while open.last().is_some_and(is_over) {
                 open.pop();
             }
@@ -158,7 +166,14 @@ fn around(trace: &Trace, rows: &[Row]) -> Vec<Option<SmallIndex>> {
                 // (Whatever a file says, what lies around comes earlier: so every chain ends.)
                 .filter(|parent| *parent < at);
             let around = |at: u32| found.get(at as usize).copied().flatten().map(SmallIndex::at);
-            let by_time = open.last().copied();
+            let by_time = open.last().map(|(at, _)| *at);
+            let mut end_ns = trace.end_ns(row);
+            if let Some((_, outer_ns)) = open.last().filter(|(_, outer_ns)| *outer_ns < end_ns)
+                && may_have_lost_its_end(end_ns, last_ns)
+            {
+                end_ns = *outer_ns;
+                closed.push((at, end_ns));
+            }
             let inner = by_time.filter(|time| {
                 let holds = trace.end_ns(rows[*time as usize]) >= trace.end_ns(row);
                 let mut chain =
@@ -170,7 +185,7 @@ fn around(trace: &Trace, rows: &[Row]) -> Vec<Option<SmallIndex>> {
                 })
             });
             found.push(inner.or(parent).or(by_time).and_then(SmallIndex::new));
-            open.push(at);
+            open.push((at, end_ns));
         });
     }
     found
@@ -198,6 +213,30 @@ mod tests {
         let expected = ["a", "b", "c", "b", "a", "d", "a"].map(|name| Some(name.to_owned()));
         assert_eq!(named[..7], expected);
         assert_eq!(named[7], None);
+    }
+
+    #[test]
+    fn what_lost_its_end_is_around_nothing_that_comes_later() {
+        let mut fixture = Fixture::default();
+        let mut frame = |name: &str, at: i64, dur: i64, id: i64, parent: Option<i64>| {
+            let slice = slice("python_function", name).at(at, dur).on(1, 1);
+            fixture.push(slice.python(id, parent));
+        };
+        frame("main", 0, 100_000, 1, None);
+        frame("embed", 1_000, 9_000, 2, Some(1));
+        // (It is closed where the recording stops.)
+        frame("exit", 2_000, 98_000, 3, Some(2));
+        frame("decode", 50_000, 5_000, 4, Some(1));
+        let trace = fixture.finish();
+        let nest = Nest::of(&trace, |_| true);
+        let chain = |ns| {
+            let first = nest.innermost(trace.track(0), ns);
+            let chain = std::iter::successors(first, |at| nest.around(*at));
+            chain.map(|at| trace.name_text(nest.rows[at]).to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(chain(3_000), ["exit", "embed", "main"]);
+        assert_eq!(chain(51_000), ["decode", "main"]);
+        assert_eq!(chain(60_000), ["main"]);
     }
 
     #[test]

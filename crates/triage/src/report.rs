@@ -124,6 +124,8 @@ pub struct Coverage {
     pub has_inputs: bool,
     /// Whether frames of Python are recorded (`with_stack=True`).
     pub has_frames: bool,
+    /// Whether any op is recorded, whether it launched GPU work or not.
+    pub has_ops: bool,
     /// Part of it in collectives that map to no op: the reducer of DDP launches them.
     pub collective_ns: i64,
     /// Part of it in GEMMs that convolutions launch.
@@ -296,6 +298,8 @@ const LOST_PCT: f64 = 5.0;
 
 /// What an empty table says.
 const NOTHING: &str = "This trace contains no GPU slices.";
+/// The same where the tables leave all of them out.
+const EARLIER: &str = "All GPU slices were launched before profiling started.";
 
 /// What the stages of a run sum up to.
 const SUMS: [&str; 3] = ["n_slices", "n_kernels", "total_ns"];
@@ -327,6 +331,11 @@ impl TriageReport {
         self
     }
 
+    /// What an empty table says.
+    fn nothing(&self) -> &'static str {
+        if self.before_window.n_slices > 0 { EARLIER } else { NOTHING }
+    }
+
     /// How much each category takes of each family, most time first: which library the work is from.
     #[must_use]
     pub fn matrix(&self) -> Table {
@@ -346,7 +355,7 @@ impl TriageReport {
         Table::of("matrix", "Categories by family, from kernel names and ops", &rows)
             .summing(&["total_ns", "share_pct", "n_slices"])
             .preview(PREVIEW)
-            .when_empty(NOTHING)
+            .when_empty(self.nothing())
     }
 
     /// Kernels by name alone, over all stages; `None` where one stage has all of them, so that it would say the same.
@@ -359,7 +368,7 @@ impl TriageReport {
         let table = Table::of("kernels-merged", "Kernels", &lines).without("stage");
         let table = if self.devices().len() > 1 { table } else { table.without("device") };
         let table = table.without_missing(FROM_ARGUMENTS).summing(&["total_ns", "launches"]);
-        Some(table.when_empty(NOTHING))
+        Some(table.when_empty(self.nothing()))
     }
 
     /// The devices that did anything, in order.
@@ -412,7 +421,7 @@ impl TriageReport {
         triage.tables.push(
             table_of(Table::of("stages", "Stages", stages))
                 .summing(if several { &SUMS } else { &SUMS_AND_SHARE })
-                .when_empty(NOTHING),
+                .when_empty(self.nothing()),
         );
 
         let mut table = Section::new("kernel-table", "Kernel table");
@@ -468,7 +477,7 @@ impl TriageReport {
                 },
             ])
             .preview(PREVIEW)
-            .when_empty(NOTHING)
+            .when_empty(self.nothing())
     }
 }
 

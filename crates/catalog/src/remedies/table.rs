@@ -472,6 +472,24 @@ pub const REMEDIES: &[Remedy] = &[
         },
     },
     Remedy {
+        id: "foreach-update",
+        what: "torch._foreach_*",
+        action: "Update all parameters at once with the torch._foreach_* functions, as the optimizers of torch.optim do.",
+        why: "A few launches then update all parameters, instead of some for each of them.",
+        check: "In a new trace, a few multi_tensor_apply or fused optimizer kernels replace the many short ones.",
+        gates: Gates {
+            since: Some(PYTORCH_2_0),
+            platforms: KNOWN_GPU,
+            runs: TRAINING,
+            phases: &[Phase::Optimizer],
+            optimizers: &[Optimizer::Other],
+            executions: &[Execution::Eager],
+            parts: ATEN,
+            foreach: Some(false),
+            ..OPEN
+        },
+    },
+    Remedy {
         id: "eval-mode",
         what: "model.eval()",
         action: "If this is inference, call model.eval(): batch norm then uses its running statistics, and can be folded into the \

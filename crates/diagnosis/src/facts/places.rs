@@ -30,8 +30,9 @@ impl Device<'_> {
         self.places()?.around.as_ref()
     }
 
-    /// The places on the launching threads at which it waits most, the most first: lines of Python, or without such ops.
-    fn waits_at_each(&self) -> impl Iterator<Item = &IdlePlace> {
+    /// The places on the launching threads at which it waits most, and for how long, the most first: lines of Python, or without such ops.
+    /// Without the time in which they wait for another process or thread.
+    fn waits_at_each(&self) -> Vec<(&IdlePlace, i64)> {
         let waits = self.places();
         let places = waits.map_or(&[][..], |waits| match waits.lines.is_empty() {
             true => &waits.ops,
@@ -39,22 +40,31 @@ impl Device<'_> {
         });
         let all = waits.map_or(0, |waits| waits.host_ns);
         // (Old profilers record steps and the data loader as ops: they say no more than the bar.)
-        let says = |place: &&IdlePlace| !is_step(&place.name) && !place.name.contains("DataLoader");
-        places
-            .iter()
-            .filter(says)
-            .filter(move |place| place.total_ns as f64 >= PLACE_SHARE * all as f64)
+        // (A function around all of it, without one inside, is the loop, which the action names.)
+        let is_around = |place: &IdlePlace| {
+            place.inside.is_empty() && self.waits_at().is_some_and(|at| at.name == place.name)
+        };
+        let says = |place: &&IdlePlace| {
+            !is_step(&place.name) && !place.name.contains("DataLoader") && !is_around(place)
+        };
+        let own = places.iter().filter(says).map(|place| (place, place.total_ns - place.others_ns));
+        let mut found: Vec<(&IdlePlace, i64)> =
+            own.filter(|(_, ns)| *ns as f64 >= PLACE_SHARE * all as f64).collect();
+        trace::sort_by_key(&mut found, |(_, ns)| std::cmp::Reverse(*ns));
+        found
     }
 
     /// Where the launching thread is while it waits, in a sentence; empty where no place stands out.
     #[must_use]
     pub fn where_it_waits(&self) -> String {
-        let of = |place: &IdlePlace| {
+        let of = |(place, ns): (&IdlePlace, i64)| {
             let inside = match place.inside.as_str() {
-                "" => String::new(),
-                inside => format!(", mostly in {inside}"),
+                inside if !inside.is_empty() && place.others_ns == 0 => {
+                    format!(", mostly in {inside}")
+                }
+                _ => String::new(),
             };
-            format!("{} ({}{inside})", place.name, time(place.total_ns))
+            (ns, format!("{} ({}{inside})", place.name, time(ns)))
         };
         let waits = self.places();
         // (Without warm iterations the places are those of the whole recording: where set-up is most of it, they are its.)
@@ -63,9 +73,8 @@ impl Device<'_> {
         let of_others = waits.is_some_and(|waits| {
             waits.host_ns.saturating_sub(others_ns) > late_ns.saturating_mul(2)
         });
-        let places = self.waits_at_each().take(if of_others { 0 } else { PLACES });
-        let mut named: Vec<(i64, String)> =
-            places.map(|place| (place.total_ns, of(place))).collect();
+        let places = self.waits_at_each().into_iter().take(if of_others { 0 } else { PLACES });
+        let mut named: Vec<(i64, String)> = places.map(of).collect();
         // (Beside ops, Python between them may be the largest place.)
         let outside = waits.filter(|waits| waits.lines.is_empty() && !of_others);
         let outside = outside.map_or(0, |waits| waits.outside_ops_ns);

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use host::HostSlice;
+use host::class::Class;
 use host::slices::{Family, ThreadId};
-use timeline::intervals::Interval;
+use timeline::intervals::{Interval, both, length, union};
 use trace::StringId;
+use triage::WallPart;
 
 use super::{Iteration, Run};
 
@@ -50,6 +53,30 @@ pub(super) fn on_cpu(
     let alike = alike.filter(|(_, times)| grew(times) <= longer_ns.saturating_mul(2));
     let (name, times) = alike.min_by_key(|(_, (in_slow, _))| *in_slow)?;
     Some((run.trace.strings.get(*name).to_owned(), grew(times)))
+}
+
+/// Whether a part of the wall time is the doing of the CPU.
+pub(super) fn is_of_cpu(part: WallPart) -> bool {
+    matches!(
+        part,
+        WallPart::DataLoading
+            | WallPart::HostCompute
+            | WallPart::Launch
+            | WallPart::Start
+            | WallPart::Allocation
+            | WallPart::Loading
+            | WallPart::Profiler
+    )
+}
+
+/// How long calls of an iteration's launching threads wait for the GPU in it.
+pub(super) fn waits_ns(run: &Run<'_>, one: &Iteration) -> i64 {
+    let threads = launching(run, one.window);
+    let calls = run.slices.calls.iter().filter(|call| {
+        (run.slices.class(call) == Class::Sync || run.slices.blocks(call))
+            && threads.binary_search(&run.slices.thread(call.row)).is_ok()
+    });
+    length(&both(&union(calls.map(HostSlice::interval).collect()), &[one.window]))
 }
 
 /// The threads whose calls in this window launch GPU work, sorted.

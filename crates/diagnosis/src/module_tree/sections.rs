@@ -11,6 +11,8 @@ use super::{ModuleTree, TreeRow};
 const PREVIEW: u32 = 40;
 /// Rows with this share of GPU time are printed, too.
 const PRINTED_PCT: f64 = 1.0;
+/// Modules with this share of the GPU time have nearly all of it.
+const MOSTLY_PCT: f64 = 80.0;
 /// Levels that are drawn.
 const LEVELS: usize = 8;
 /// Narrower boxes are not drawn, in units of the canvas.
@@ -131,7 +133,7 @@ impl ModuleTree {
     #[must_use]
     pub fn section(&self) -> Section {
         let mut section = Section::new("module_tree", "Modules");
-        section.intro.push(self.sentence());
+        section.intro.extend(self.sentence());
         section.drawings.extend(self.icicle());
         let mut table = Table::of("module_tree", "Modules, equal ones as one row", &self.rows);
         if self.device_ns == 0 {
@@ -157,11 +159,16 @@ impl ModuleTree {
         section
     }
 
-    fn sentence(&self) -> String {
+    /// How much of the GPU time belongs to modules; `None` where nearly all does, as the table says.
+    fn sentence(&self) -> Option<String> {
+        let in_modules = self.device_ns - self.outside_ns - self.unlinked_ns;
+        let is_most = share(in_modules, self.device_ns) >= MOSTLY_PCT;
         let mut text = plural(self.n_modules, "module", "modules");
+        if is_most {
+            return None;
+        }
         if self.device_ns > 0 {
             let of = |ns: i64| format!("{} ({})", time(ns), percent(share(ns, self.device_ns)));
-            let in_modules = self.device_ns - self.outside_ns - self.unlinked_ns;
             text.push_str(&format!(
                 "; of {} of GPU time {} belong to them",
                 time(self.device_ns),
@@ -178,7 +185,7 @@ impl ModuleTree {
             }
         }
         text.push('.');
-        text
+        Some(text)
     }
 
     /// Boxes as wide as GPU time, modules below the one around them.

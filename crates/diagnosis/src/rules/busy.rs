@@ -59,17 +59,20 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             Window::GpuSpanLinked => "the span of the work that the recording launched",
             _ => "its span",
         };
+        // (Gaps between steps are in no step's span, and work of an earlier step is in the bar alone.)
+        let told = device.busy_told();
+        let (told_ns, window_ns) = told.unwrap_or((busy.busy_ns, busy.window_ns));
+        let told_share = told_ns as f64 / window_ns.max(1) as f64;
         let mut observation = format!(
-            "{} is busy {} of {of} ({} of {})",
+            "{} is busy {} of {} ({} of {})",
             device.title(),
-            percent(100.0 * share),
-            time(busy.busy_ns),
-            time(busy.window_ns)
+            percent(100.0 * told_share),
+            if told.is_some() { facts.whole() } else { of },
+            time(told_ns),
+            time(window_ns)
         );
-        if let Some(of_steps) = device.busy_of_steps() {
-            observation.push_str(&format!(", and {} of {}", percent(of_steps), facts.whole()));
-        } else if let Some(text) = of_bar(facts, device.name, share) {
-            observation.push_str(&text);
+        if told.is_some() && (told_share - share).abs() > DIFFER {
+            observation.push_str(&format!(", and {} of {of}", percent(100.0 * share)));
         }
         observation.push('.');
         if device.missing_ns().is_some() {
@@ -112,15 +115,3 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
 
 /// Shares that differ by more are told both.
 const DIFFER: f64 = 0.05;
-
-/// The busy share of the bar, where it is far from the other: gaps between steps are in no step's span.
-fn of_bar(facts: &Facts<'_>, device: &str, share: f64) -> Option<String> {
-    let one = facts.gpu.devices.len() == 1;
-    let own = || facts.wall.iter().filter(|row| one || row.device == device);
-    let sum = |busy: bool| {
-        own().filter(|row| !busy || !row.part.is_idle()).map(|row| row.total_ns).sum::<i64>()
-    };
-    let of_bar = sum(true) as f64 / sum(false).max(1) as f64;
-    let text = || format!(", and {} of {}", percent(100.0 * of_bar), facts.whole());
-    (sum(false) > 0 && (of_bar - share).abs() > DIFFER).then(text)
-}

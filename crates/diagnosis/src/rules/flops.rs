@@ -1,6 +1,7 @@
 //! M14: floating point operations by the sizes of inputs.
 
 use host::custom_ops::{Bound, CustomOpRow};
+use host::traffic::UncoveredRow;
 use report::units::{count, percent, plural, time};
 
 use crate::{Confidence, Facts, Finding, Level, Rule};
@@ -44,8 +45,11 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let in_graphs = facts
         .devices()
         .any(|device| device.figures.graphs.share_n.is_some_and(|share| share >= NEARLY_ALL));
-    if flops.uncovered > 0 && !in_graphs {
-        let mut rows: Vec<_> = flops.ops.iter().filter(|row| row.uncovered > 0).collect();
+    let without_sizes = || flops.ops.iter().filter(|row| row.uncovered > 0);
+    let without_ns: i64 = without_sizes().map(|row| row.device_ns).sum();
+    let is_much = !facts.has_gpu() || without_ns as f64 >= LEAST_COVERED * busy as f64;
+    if flops.uncovered > 0 && !in_graphs && is_much {
+        let mut rows: Vec<_> = without_sizes().collect();
         trace::sort_by_key(&mut rows, |row| std::cmp::Reverse(row.uncovered));
         let named = rows.iter().take(NAMED);
         let named: Vec<String> =
@@ -126,7 +130,14 @@ const LEAST_UNCOVERED: f64 = 0.1;
 fn largest(facts: &Facts<'_>, busy: i64) -> String {
     let rates = &facts.host.rates;
     let named = rates.rows.iter().take(NAMED).map(|row| {
-        let of = row.peak_pct.map(|pct| format!(", {} of the dense peak", percent(pct)));
+        // (Where the bandwidth limits, the peak is out of reach.)
+        let of_peak = || row.peak_pct.map(|pct| format!(", {} of the dense peak", percent(pct)));
+        let of = match (row.limit, row.limit_pct) {
+            (Some("memory"), Some(pct)) => {
+                Some(format!(", {} of what the bandwidth of memory allows", percent(pct)))
+            }
+            _ => of_peak(),
+        };
         let format = row.format.map(|format| format!(" in {format}")).unwrap_or_default();
         format!(
             "{}{format} {} for {}{}",
@@ -142,13 +153,13 @@ fn largest(facts: &Facts<'_>, busy: i64) -> String {
         (Some(device), false) => format!("{}: {}.", device.title, named.join("; ")),
         (None, false) => format!("{}.", named.join("; ")),
     };
-    let without = facts.host.traffic.uncovered.iter().find(|row| row.name.is_some());
+    let without = facts.host.traffic.uncovered.iter();
     let without = without.filter(|row| row.device_ns as f64 >= LEAST_UNCOVERED * busy as f64);
-    if let Some((row, name)) = without.and_then(|row| Some((row, row.name.as_deref()?))) {
-        text.push_str(&format!(
-            " No figure is known for {name} ({}, collectives left out).",
-            time(row.device_ns)
-        ));
+    let named =
+        |row: &UncoveredRow| Some(format!("{} ({})", row.name.as_deref()?, time(row.device_ns)));
+    let named: Vec<String> = without.filter_map(named).take(NAMED).collect();
+    if !named.is_empty() {
+        text.push_str(&format!(" No figure is known for {}.", named.join(" and ")));
     }
     text.trim_start().to_owned()
 }

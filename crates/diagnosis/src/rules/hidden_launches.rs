@@ -45,13 +45,12 @@ pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
             .on(device.name)
             .bound(bound_ns)
             .means(format!(
-                "Collectives run while the CPU has yet to launch what follows, {} of the time above what they need: {}. The bound, an \
-                 estimate, is this and the idle time before late launches; it needs earlier launches on all ranks.",
+                "For {} ({} of its window) collectives run longer than they need while the CPU has yet to launch what follows: {}. The \
+                 bound, an estimate, is this and {} of idle time before late launches.",
+                time(behind_ns),
                 percent(100.0 * share),
-                match facts.matched.device(device.name) {
-                    Some(_) => "they wait for ranks that launch as late",
-                    None => "fast ones of their kernels show it, and probably they wait for ranks that launch as late",
-                }
+                why(facts, device),
+                time(late_ns)
             ))
             .with(
                 "wall",
@@ -60,6 +59,26 @@ pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
             )
             .with("wall", "sooner without communication", time(sooner_ns)),
     )
+}
+
+/// What shows that they wait, and for whom.
+fn why(facts: &Facts<'_>, device: &Device<'_>) -> String {
+    let who = facts.matched.who();
+    match facts.matched.device(device.name).and_then(|waits| Some((waits, waits.most()?))) {
+        // (One that most of the waiting is for launches later than this one.)
+        Some((waits, wait)) if wait.ns.saturating_mul(2) >= waits.exposed_ns => {
+            format!(
+                "{} of {} are waiting for {who} {}",
+                time(wait.ns),
+                time(waits.exposed_ns),
+                wait.last
+            )
+        }
+        Some(_) => format!("they wait for {who}s that launch as late, now one and now another"),
+        None => {
+            "fast ones of their kernels show it, and probably they wait for other ranks".to_owned()
+        }
+    }
 }
 
 /// How much sooner a device would be done without its communication, where its own launches limit that.

@@ -53,12 +53,12 @@ impl Sum {
             Some(op) => {
                 let dims = dims.map(|dims| shapes(facts.details.texts.get(dims)));
                 let text = format!("{} {}", facts.trace.strings.get(*op), dims.unwrap_or_default());
-                format!("op with most of it: {} ({})", text.trim_end(), time(*op_ns))
+                format!("op with most of it: {} ({}); ", text.trim_end(), time(*op_ns))
             }
-            None => format!("{} of it is in no recorded op", time(*op_ns)),
+            None => String::new(),
         };
         let kernel = report::short_name(facts.trace.strings.get(*kernel), NAME);
-        Some(format!("{op}; kernel with most of it: {kernel} ({})", time(*kernel_ns)))
+        Some(format!("{op}kernel with most of it: {kernel} ({})", time(*kernel_ns)))
     }
 }
 

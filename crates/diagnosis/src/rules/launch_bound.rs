@@ -24,17 +24,18 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         let (delay, kernel) = (figures.median_q_ns?, figures.median_kernel_ns?);
         let of_kernels = median_delay(&device);
         let share = figures.busy_share?;
+        let told = device.busy_told().map(|(ns, window)| ns as f64 / window as f64);
         let path = format!("verdicts.devices.{}.M2", device.name);
-        let (title, busy) = (device.title(), percent(100.0 * share));
+        let (title, busy) = (device.title(), percent(100.0 * told.unwrap_or(share)));
         let (delay_ns, kernel_ns) =
             (of_kernels.unwrap_or(delay.ns() as i64), time(kernel.ns() as i64));
         // (A kernel that starts before its launch call returns has no delay.)
         let observation = match delay_ns {
-            ..0 => format!(
+            ..=0 => format!(
                 "{title} waits for launches: it is busy {busy}, and a kernel takes {kernel_ns} (median)."
             ),
             _ => format!(
-                "{title} waits for launches: it is busy {busy}, a kernel starts {} after its launch and takes {kernel_ns} (medians).",
+                "{title} waits for launches: it is busy {busy}, a kernel starts {} after its launch call returns and takes {kernel_ns} (medians).",
                 time(delay_ns)
             ),
         };
@@ -53,7 +54,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                     facts.in_one_iteration(&LATE),
                     device.where_it_waits()
                 ).trim_end())
-                .with(path.clone(), "GPU busy", percent(100.0 * share))
+                .with(if told.is_some() { "wall" } else { &path }, "GPU busy", busy)
                 .with(path.clone(), "median delay", time(delay.ns() as i64))
                 .with(path, "median kernel", time(kernel.ns() as i64))
                 .with("wall", "idle until late launches have started", time(bound)),

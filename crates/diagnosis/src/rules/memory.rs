@@ -24,6 +24,10 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         if of_gpu {
             let reserved = row.peak_total_reserved.unwrap_or_default();
             let flat = row.reserved_increases + row.reserved_decreases == 0;
+            // (Engines reserve a part of the device by setting, for their cache of keys and values.)
+            if flat && super::copies::serves(facts) {
+                continue;
+            }
             let flat = if flat { ", which does not change" } else { "" };
             // (What a graph allocates is a part of its pool, and has no events.)
             let allocated = match facts.has_graphs() {
@@ -56,6 +60,9 @@ const LEAST_LOADING: f64 = 10.0;
 /// Below this share of the device, in percent, memory does not keep a batch from being larger; below this share of the peak it pays.
 const HALF: f64 = 50.0;
 
+/// A GPU that stands still for more than the rest of its window waits for something else than a larger batch.
+const BUSY: f64 = 0.8;
+
 /// Memory of a device in bytes, as the file has it.
 fn installed(facts: &Facts<'_>, id: i64) -> Option<u64> {
     facts.properties(&id.to_string())?.memory_bytes
@@ -69,6 +76,7 @@ fn room(facts: &Facts<'_>, all: u64, reserved: i64) -> String {
     // (Nor where the data loader keeps the GPU waiting.)
     let mut loading = facts.wall.iter().filter(|row| row.part == triage::WallPart::DataLoading);
     let gains = near_peak.is_none_or(|pct| pct < HALF)
+        && facts.devices().all(|device| device.busy_share() >= BUSY)
         && !loading.any(|row| row.share_pct >= LEAST_LOADING);
     let batch = if share < HALF && gains { " A larger batch has room." } else { "" };
     format!("PyTorch reserves {} of the device's {}.{batch}", percent(share), bytes(all))

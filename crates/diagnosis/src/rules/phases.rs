@@ -100,19 +100,15 @@ fn of_device(
         ("activations", forward, "What the forward pass keeps for the backward pass (activations)"),
         ("gradients", backward, "What the backward pass leaves (gradients)"),
         ("states", optimizer.unwrap_or(0), "What the optimizer's step leaves (states)"),
-        (
-            "before",
-            start,
-            "What is there when the step begins (parameters and optimizer states are a part of it)",
-        ),
+        ("before", start, ""),
     ];
     let of_peak = |verdict: &'static str, text: String| {
         let peak = bytes(peak.max(0) as u64);
         Finding::fact(Rule::Memory, verdict, text).with("memory", "peak allocated", peak)
     };
     let (verdict, most, what) = takers.into_iter().max_by_key(|(_, grown, _)| *grown)?;
-    if share(most) < MOST {
-        return Some(of_peak("phases", text));
+    if share(most) < MOST || what.is_empty() {
+        return Some(of_peak(if what.is_empty() { verdict } else { "phases" }, text));
     }
     let mut level = Level::Info;
     let mut meaning = format!("{what} takes {} of the peak.", percent(100.0 * share(most)));
@@ -124,8 +120,7 @@ fn of_device(
             "gradients" => {
                 "accumulating them over smaller batches, or sharding them, makes them fewer"
             }
-            "states" => "an optimizer with fewer or 8-bit states, or sharding, makes them smaller",
-            _ => "sharding, or a smaller number format, makes them smaller",
+            _ => "an optimizer with fewer or 8-bit states, or sharding, makes them smaller",
         };
         level = Level::Medium;
         meaning.push_str(&format!(

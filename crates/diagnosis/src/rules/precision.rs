@@ -49,9 +49,11 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         .map(|one| one.slice.dur_ns())
         .sum();
     let mut text = format!(
-        "Products and convolutions of 32-bit floats take {} of GPU time ({} of all such products)",
+        "Products and convolutions of 32-bit floats take {} of GPU time ({} of all such products{})",
         time(floats),
-        percent(100.0 * share)
+        percent(100.0 * share),
+        // (Those have no op, and so no types of inputs.)
+        if facts.has_graphs() { " outside graphs" } else { "" }
     );
     if tf32 > 0 {
         text.push_str(&format!("; {} of it runs as TF32", time(tf32)));

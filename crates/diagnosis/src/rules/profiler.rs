@@ -12,6 +12,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     else {
         return Vec::new();
     };
+    let communicates =
+        facts.devices().any(|device| device.slices().any(|one| one.is_communication));
     let text = format!(
         "Python stacks were recorded: {} of the slices are frames.",
         percent(100.0 * share)
@@ -19,7 +21,10 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     vec![
         Finding::fact(Rule::Profiler, "inflated", text)
             .level(Level::Low)
-            .means("Times of the CPU are longer than without with_stack=True; those of the GPU are not.")
+            .means(match communicates {
+                true => "Times of the CPU are longer than without with_stack=True, and so are collectives that wait for the CPUs of other ranks; other times of the GPU are not.",
+                false => "Times of the CPU are longer than without with_stack=True; those of the GPU are not.",
+            })
             .with("verdicts.python_events_share", "frames of Python", percent(100.0 * share)),
     ]
 }

@@ -71,9 +71,9 @@ pub(super) fn place_of_each(slices: &Slices<'_>, mut ops: Vec<usize>) -> Vec<(us
         let innermost = |nested: &Nested| {
             nested.innermost(thread(*first), of_thread.iter().map(|at| all[*at].start_ns))
         };
-        let around = innermost(&slices.frames).into_iter().zip(innermost(&annotations));
+        let around = innermost(slices.closed_frames()).into_iter().zip(innermost(&annotations));
         for (at, (frame, annotation)) in of_thread.iter().zip(around) {
-            let line = frame.and_then(|frame| lines.best(&slices.frames, frame));
+            let line = frame.and_then(|frame| lines.best(slices.closed_frames(), frame));
             let annotation = annotation.map(|at| slices.name(&annotations.slices[at]));
             let place = line.map_or_else(
                 || {

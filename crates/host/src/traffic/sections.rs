@@ -1,6 +1,5 @@
 //! Bytes as tables.
 
-use report::units::time;
 use report::{Cell, Column, Row, Section, Table, Unit};
 
 use super::{Traffic, TrafficRow, UncoveredRow};
@@ -97,13 +96,6 @@ impl Traffic {
             section.tables.push(table.without_missing(&["bandwidth_pct"]).preview(PREVIEW));
         }
         if !self.uncovered.is_empty() {
-            // (Without sizes nothing is known of any kernel, which the ops say.)
-            if !self.rows.is_empty() {
-                section.intro.push(format!(
-                    "For {} of kernel time neither operations nor bytes are known (collectives left out).",
-                    time(self.uncovered_ns)
-                ));
-            }
             let table =
                 Table::of("uncovered", "Kernels without operations or bytes", &self.uncovered);
             section.tables.push(table.preview(PREVIEW));

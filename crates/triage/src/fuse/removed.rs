@@ -47,6 +47,10 @@ pub(super) fn removed(
         }
         removed.append(&mut of_find);
     }
+    if fusion.zero_grad {
+        let n_filled = removed.len();
+        removed.extend(fusion.additions(n_filled));
+    }
     trace::sort(&mut removed);
     removed.dedup_by_key(|part| part.slice);
     let times = || removed.iter().map(|part| part.cpu_ns).filter(|ns| *ns > 0);
@@ -81,6 +85,7 @@ struct Fusion<'a> {
     /// Collectives in a row: the parts are communication.
     collectives: bool,
     split_k: bool,
+    zero_grad: bool,
     /// The median CPU time of the launches.
     launch_ns: Option<i64>,
     /// No part saves more than this.
@@ -110,9 +115,33 @@ impl<'a> Fusion<'a> {
             attention: chain_is("K04"),
             collectives: chain_is("K15"),
             split_k: chain_is("K14"),
+            zero_grad: chain_is("K16"),
             launch_ns: ground.wall.launch_ns(launched),
             latency_ns: (keeps == Keeps::AllButLatency).then(|| latency_ns(lanes, candidate)),
         }
+    }
+
+    /// The additions to gradients that were filled with zeros, one for each at most: without a gradient the engine keeps the new one. Of
+    /// more, as where gradients are accumulated, those with most time.
+    fn additions(&self, n_filled: usize) -> Vec<Removed> {
+        let gpu = self.lanes.gpu;
+        let adds = (0..gpu.len()).filter(|at| {
+            let launch = self.launches.of_slice(*at);
+            launch.is_some_and(|row| self.ground.run.accumulates.hold(gpu.trace, row))
+        });
+        let gone = |at: usize| {
+            let at = at as u32;
+            let spacing_ns = self.ground.wall.spacing_ns(at);
+            let cpu_ns = match self.ground.wall.is_launched_alone(at) {
+                true => self.launch_ns.unwrap_or_default().min(spacing_ns),
+                false => 0,
+            };
+            Removed { slice: at, gpu_ns: self.exposed_ns(at), cpu_ns }
+        };
+        let mut found: Vec<Removed> = adds.map(gone).collect();
+        trace::sort_by_key(&mut found, |one| std::cmp::Reverse(one.gpu_ns + one.cpu_ns));
+        found.truncate(n_filled);
+        found
     }
 
     fn exposed_ns(&self, at: u32) -> i64 {

@@ -15,6 +15,8 @@ pub(crate) struct Place {
     pub(crate) range: Option<Row>,
     /// A frame of Python.
     pub(crate) frame: Option<Row>,
+    /// A frame of the profiler, which the others may be inside: the outermost.
+    pub(crate) profiler: Option<Row>,
 }
 
 /// What a frame, and everything else, covers of a piece at least, as a fraction.
@@ -45,13 +47,14 @@ pub(crate) fn places(
             return;
         }
         let kind = *kinds.of(trace, row);
-        if names[trace.name(row).0 as usize].step {
+        let name = names[trace.name(row).0 as usize];
+        if name.step {
             return;
         }
         let (start, end) = (trace.ts_ns(row), trace.end_ns(row));
         let dur_ns = i128::from(end.saturating_sub(start));
         let around = dur_ns * 100 >= i128::from(window_ns) * i128::from(WHOLE_PCT);
-        let is_loader = names[trace.name(row).0 as usize].loader;
+        let is_loader = name.loader;
         if around && kind == Kind::Annotation && !is_loader {
             return;
         }
@@ -63,6 +66,9 @@ pub(crate) fn places(
                 || track.is_some_and(|track| track != trace.track(row))
             {
                 continue;
+            }
+            if kind == Kind::Python && name.profiles && place.profiler.is_none() {
+                place.profiler = Some(row);
             }
             let best = match kind {
                 Kind::Runtime => &mut place.call,

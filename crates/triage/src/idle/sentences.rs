@@ -73,17 +73,8 @@ impl Device<'_, '_> {
         if cause == Cause::DataLoader || much_loader {
             text.push_str(&self.loader());
         }
-        let waits = matches!(
-            cause,
-            Cause::Sync
-                | Cause::Paced
-                | Cause::Start
-                | Cause::Op
-                | Cause::Python
-                | Cause::Compiled
-                | Cause::Unknown
-        );
-        if waits {
+        // (A CPU that is ahead waits for the GPU, and costs nothing: it is said where launches are late nevertheless.)
+        if matches!(cause, Cause::Sync | Cause::Paced | Cause::Start) {
             text.push_str(&self.waiting());
         }
         text.push_str(&self.pauses());
@@ -411,7 +402,11 @@ fn covered_ns(trace: &Trace, gap: &Gap, place: &Place) -> i64 {
         return gap.ns();
     }
     let within = |row: Row| trace.end_ns(row).min(to).saturating_sub(trace.ts_ns(row).max(from));
-    let rows = [place.call, place.range, place.frame].into_iter().flatten();
+    let rows = match place.profiler {
+        Some(row) => [Some(row), None, None],
+        None => [place.call, place.range, place.frame],
+    };
+    let rows = rows.into_iter().flatten();
     rows.map(within).max().unwrap_or_default()
 }
 
@@ -458,6 +453,10 @@ fn cpu_in(
     times: Interval,
     place: &Place,
 ) -> Option<String> {
+    // (What it calls, such as imports of its own, is no work of the program.)
+    if place.profiler.is_some() {
+        return Some("the CPU in the profiler itself".to_owned());
+    }
     let mut names: Vec<String> = [place.call, place.range]
         .into_iter()
         .flatten()

@@ -49,8 +49,9 @@ impl Limits {
             .iter()
             .filter(|row| row.launch_bound == Some(true) && row.stage != Stage::Capture)
             .filter(|row| row.stage != Stage::All || !staged)
-            .filter(|row| percent(row.late_ns, span_ns) >= LIMIT_PCT)
             .collect();
+        // (All of them are named where one of them is worth a sentence.)
+        bound.iter().find(|row| percent(row.late_ns, span_ns) >= LIMIT_PCT)?;
         let (first, more) = bound.split_first()?;
         let named = |row: &StageRow| {
             let device = if several { format!(" on device {}", row.device) } else { String::new() };
