@@ -126,6 +126,8 @@ impl Diagnosis {
             (Rule::Modules, "outside_modules") => self.modules.is_some(),
             // (The table of iterations has the figures.)
             (Rule::Steps, "few" | "some" | "many") => self.iterations.is_some(),
+            // (What other work hides costs nothing.)
+            (Rule::Copies, "d2d") => finding.bound_ns.is_none() && finding.meaning.is_empty(),
             // (The headline says it.)
             (Rule::Profiler, _) => {
                 self.headline.as_ref().is_some_and(|said| said.contains(headline::STACKS))

@@ -7,7 +7,7 @@ use std::ops::Range;
 use dialect::{Records, kineto};
 use timeline::before_window::{duration_ns, is_gpu_slice};
 use timeline::intervals::{Interval, union};
-use timeline::recorded::may_have_lost_its_end;
+use timeline::recorded::has_lost_its_end;
 use trace::{Flags, Phase, Row, SmallIndex, Trace, TrackId, each_row};
 
 use crate::class::{Class, is_blocking_copy};
@@ -355,8 +355,10 @@ impl Nested {
                 stack.pop();
             }
             let parent = stack.last().copied();
-            if let Some(top) = parent.filter(|_| may_have_lost_its_end(slice.end_ns, last_ns)) {
-                slice.end_ns = slice.end_ns.min(self.slices[top].end_ns);
+            if let Some(outer_ns) = parent.map(|top| self.slices[top].end_ns)
+                && has_lost_its_end(slice.end_ns, outer_ns, last_ns)
+            {
+                slice.end_ns = outer_ns;
             }
             let crosses = parent.is_some_and(|top| self.slices[top].end_ns < slice.end_ns);
             self.n_crossings += u64::from(crosses);

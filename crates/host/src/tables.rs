@@ -378,7 +378,7 @@ impl HostReport {
         let outside_ns = self.modules.linked_gpu_outside_ns as f64;
         let outermost = self.modules.list.iter().filter(|row| row.depth == 0);
         let all_ns: i64 = outermost.map(|row| row.device_ns).sum();
-        if outside_ns >= OUTSIDE * all_ns as f64 && self.modules.n_paths > 0 {
+        if outside_ns > 0.0 && outside_ns >= OUTSIDE * all_ns as f64 && self.modules.n_paths > 0 {
             section.intro.push(format!(
                 "{} of GPU time was launched outside any module.",
                 time(self.modules.linked_gpu_outside_ns)

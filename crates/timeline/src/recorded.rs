@@ -14,9 +14,16 @@ pub fn is_gpu(flags: Flags) -> bool {
 const LOST_NS: i64 = 1_000;
 
 /// Whether a slice may have lost its end: it ends with the last one of its thread, as what is open where the recording stops does.
+/// [`has_lost_its_end`] knows more, where another slice is around it.
 #[must_use]
 pub fn may_have_lost_its_end(end_ns: i64, last_ns: i64) -> bool {
     last_ns.saturating_sub(end_ns) <= LOST_NS
+}
+
+/// Whether a slice in one that ends at `outer_ns` has lost its end: it ends with the last one of its thread, and long after that.
+#[must_use]
+pub fn has_lost_its_end(end_ns: i64, outer_ns: i64, last_ns: i64) -> bool {
+    may_have_lost_its_end(end_ns, last_ns) && end_ns.saturating_sub(outer_ns) > LOST_NS
 }
 
 /// What was recorded.

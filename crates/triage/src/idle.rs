@@ -79,6 +79,8 @@ pub(crate) enum Cover {
     Python,
     /// A range around code of `torch.compile`, which holds its ops and calls.
     Compiled,
+    /// A long frame of the profiler.
+    Profiler,
     /// A range or a frame of its compiler.
     Compiling,
 }
@@ -306,7 +308,7 @@ impl Host {
                     add(Cover::Python);
                     // (Its start, its stop or a first use. What shorter ones take without it is not known.)
                     if name.profiles && end.saturating_sub(start) > LONG_NS {
-                        add(Cover::Overhead);
+                        add(Cover::Profiler);
                     }
                 }
                 Kind::Overhead => {

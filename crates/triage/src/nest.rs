@@ -1,6 +1,6 @@
 //! Nesting of slices of one kind on their threads: finds the innermost slice at a time, and its parents.
 
-use timeline::recorded::may_have_lost_its_end;
+use timeline::recorded::has_lost_its_end;
 use trace::{Flags, Row, SmallIndex, Trace, TrackId, each_of, each_row};
 
 /// How deep a chain of callers is followed. Python itself ends at 1,000 calls, if nobody raises that; slices that
@@ -168,8 +168,8 @@ fn around(trace: &Trace, rows: &[Row], closed: &mut Vec<(u32, i64)>) -> Vec<Opti
             let around = |at: u32| found.get(at as usize).copied().flatten().map(SmallIndex::at);
             let by_time = open.last().map(|(at, _)| *at);
             let mut end_ns = trace.end_ns(row);
-            if let Some((_, outer_ns)) = open.last().filter(|(_, outer_ns)| *outer_ns < end_ns)
-                && may_have_lost_its_end(end_ns, last_ns)
+            if let Some((_, outer_ns)) = open.last()
+                && has_lost_its_end(end_ns, *outer_ns, last_ns)
             {
                 end_ns = *outer_ns;
                 closed.push((at, end_ns));

@@ -337,6 +337,9 @@ fn actions(known: Option<&OfTrace<'_>>, memory: Option<&ReportedMemory<'_>>) -> 
         );
     }
     section.findings.extend(of_memory.iter().cloned());
+    if section.intro.is_empty() {
+        section.intro.push("No action is advised.".to_owned());
+    }
     section
 }
 

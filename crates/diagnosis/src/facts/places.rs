@@ -40,13 +40,7 @@ impl Device<'_> {
         });
         let all = waits.map_or(0, |waits| waits.host_ns);
         // (Old profilers record steps and the data loader as ops: they say no more than the bar.)
-        // (A function around all of it, without one inside, is the loop, which the action names.)
-        let is_around = |place: &IdlePlace| {
-            place.inside.is_empty() && self.waits_at().is_some_and(|at| at.name == place.name)
-        };
-        let says = |place: &&IdlePlace| {
-            !is_step(&place.name) && !place.name.contains("DataLoader") && !is_around(place)
-        };
+        let says = |place: &&IdlePlace| !is_step(&place.name) && !place.name.contains("DataLoader");
         let own = places.iter().filter(says).map(|place| (place, place.total_ns - place.others_ns));
         let mut found: Vec<(&IdlePlace, i64)> =
             own.filter(|(_, ns)| *ns as f64 >= PLACE_SHARE * all as f64).collect();

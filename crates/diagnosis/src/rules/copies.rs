@@ -97,11 +97,11 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             "copies on the GPU",
             count(n),
         );
-        // (What other work hides costs nothing.)
         let share = of_window(exposed);
-        if share >= LEAST_SHARE {
-            found.push(finding.level(Level::of_share(share)).bound(exposed));
-        }
+        found.push(match share < LEAST_SHARE {
+            true => finding,
+            false => finding.level(Level::of_share(share)).bound(exposed),
+        });
     }
     found
 }

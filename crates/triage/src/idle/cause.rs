@@ -156,6 +156,7 @@ pub(crate) fn deal(
     let allocation = if first_run { Cause::SetUp } else { Cause::Allocation };
     left.take(allocation, host.cover(Cover::Allocation));
     left.take(Cause::Overhead, host.cover(Cover::Overhead));
+    left.take(Cause::Overhead, host.cover(Cover::Profiler));
     for cover in [Cover::Sync, Cover::BlockingCopy, Cover::WaitingCopy] {
         left.take(Cause::Sync, host.cover(cover));
     }
@@ -215,7 +216,11 @@ fn times_of(
     };
     match cause {
         Cause::DataLoader => during(Cover::DataLoader),
-        Cause::Overhead => during(Cover::Overhead),
+        Cause::Overhead => {
+            let mut both = during(Cover::Overhead);
+            both.extend(during(Cover::Profiler));
+            super::union(both)
+        }
         Cause::Allocation => during(Cover::Allocation),
         Cause::Op => during(Cover::Work),
         Cause::Python => without_all(during(Cover::Python), &[Cover::Work]),
