@@ -15,6 +15,7 @@ mod imports;
 mod layers;
 mod node;
 mod page;
+mod parts;
 mod seal;
 mod shell;
 mod size;
