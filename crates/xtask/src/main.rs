@@ -24,6 +24,7 @@ mod styles;
 mod tally;
 mod tools;
 mod wasm;
+mod wasm_tests;
 mod workspace;
 
 use std::process::ExitCode;
