@@ -10,21 +10,19 @@
 //! There is no `Cancel`: a worker that reads a file synchronously would not see it before it is done, so
 //! the page ends the worker, which also gives all its memory back.
 
-mod artifacts;
-mod details;
 mod file;
 mod look;
 mod progress;
-mod repair;
 mod report;
-mod several;
 
 use serde::{Deserialize, Serialize};
 
 use crate::shared::Shared;
 
-pub use artifacts::{ArtifactFile, ArtifactWish, Artifacts, Parts};
-pub use details::{
+pub use crate::features::downloads::protocol::{ArtifactFile, ArtifactWish, Artifacts, Parts};
+pub use crate::features::repair::protocol::{Format, Plan, Repaired};
+pub use crate::features::several::protocol::{Aside, Beside, Companion, Comparison, Verdict};
+pub use crate::features::triage::protocol::{
     CallSite, FIRST_LAUNCHES, InstanceRow, KernelDetails, KernelKey, OverlapWindow, WindowLane,
     WindowSlice,
 };
@@ -34,11 +32,9 @@ pub use kinetoscope::scene::Input;
 pub use kinetoscope::{BeforeWindowSum, CaptureFacts, DrawnLane, DrawnSlice, Fate, Place, Signs};
 pub use look::{CANVAS, Charted, LanesFacts, Looked, MemoryPictures, Surface};
 pub use progress::{Progress, Stage};
-pub use repair::{Format, Plan, Repaired};
 pub use report::{
     Analyses, Bar, Chapter, Choice, Diagnosis, Lacks, Part, Picture, StepWindow, Triage,
 };
-pub use several::{Aside, Beside, Companion, Comparison, Verdict};
 
 /// Names one file on the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use crate::circles;
+use crate::parts;
 use crate::shell;
 use crate::workspace::{Workspace, read};
 
@@ -178,6 +179,9 @@ pub fn check(workspace: &Workspace) -> Result<()> {
             if layer.kind == Kind::Core {
                 let circles = circles::circles(&files, "lib.rs").into_iter();
                 breaches.extend(circles.map(|circle| format!("{}: {circle}", layer.name)));
+            }
+            if layer.name == "web" {
+                breaches.extend(parts::breaches(&files));
             }
         }
     }

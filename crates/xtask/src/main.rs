@@ -15,6 +15,7 @@ mod imports;
 mod layers;
 mod node;
 mod page;
+mod parts;
 mod seal;
 mod shell;
 mod size;
@@ -23,6 +24,7 @@ mod styles;
 mod tally;
 mod tools;
 mod wasm;
+mod wasm_tests;
 mod workspace;
 
 use std::process::ExitCode;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 
 use crate::workspace::{Workspace, is_ci};
-use crate::{browser, checks, hygiene, layers, node, page, shell, size, tally};
+use crate::{browser, checks, hygiene, layers, node, page, shell, size, tally, wasm_tests};
 
 /// The options of `cargo xtask test`.
 pub struct Selection {
@@ -93,6 +93,12 @@ const STEPS: &[Step] = &[
     },
     Step { name: "page", title: "wasm build and its size budget", quick: false, run: page_step },
     Step {
+        name: "wasm",
+        title: "tests of the worker's crates as wasm under Node",
+        quick: false,
+        run: wasm_step,
+    },
+    Step {
         name: "perfetto",
         title: "repaired traces in the real Perfetto",
         quick: false,
@@ -106,6 +112,11 @@ fn page_step(workspace: &Workspace) -> Result<(), Stop> {
     let folder = workspace.tested_page();
     page::build(workspace, &folder)?;
     Ok(size::check(&folder)?)
+}
+
+fn wasm_step(workspace: &Workspace) -> Result<(), Stop> {
+    let node = node::ensure(workspace).map_err(Stop::Missing)?;
+    Ok(wasm_tests::run(workspace, &node)?)
 }
 
 fn perfetto_step(workspace: &Workspace) -> Result<(), Stop> {

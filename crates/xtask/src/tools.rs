@@ -195,21 +195,28 @@ fn cache() -> Result<PathBuf> {
     Ok(base.join("kinetoscope/tools"))
 }
 
-/// The wasm target's standard library. Checked explicitly: rustup ignores a missing target silently,
-/// and the build then fails far from the cause.
+/// The target of the page.
+pub const PAGE_TARGET: &str = "wasm32-unknown-unknown";
+
+/// The standard library of the page's target.
 pub fn ensure_wasm_target() -> Result<()> {
-    const TARGET: &str = "wasm32-unknown-unknown";
+    ensure_target(PAGE_TARGET)
+}
+
+/// A target's standard library. Checked explicitly: rustup ignores a missing target silently,
+/// and the build then fails far from the cause.
+pub fn ensure_target(target: &str) -> Result<()> {
     let mut rustc = Command::new("rustc");
-    let libraries = shell::output(rustc.args(["--print", "target-libdir", "--target", TARGET]))?;
+    let libraries = shell::output(rustc.args(["--print", "target-libdir", "--target", target]))?;
     if Path::new(libraries.trim()).is_dir() {
         return Ok(());
     }
     if shell::which("rustup").is_none() {
         bail!(
-            "the target {TARGET} is missing and there is no rustup: install the target from the source of your Rust"
+            "the target {target} is missing and there is no rustup: install the target from the source of your Rust"
         );
     }
-    shell::run(Command::new("rustup").args(["target", "add", TARGET]))
+    shell::run(Command::new("rustup").args(["target", "add", target]))
 }
 
 /// `rustfmt` or `clippy`, which rustup's minimal profile leaves out.

@@ -1,51 +1,29 @@
-//! Components of the page. Most have a stylesheet of the same stem in `web/css`.
+//! Components of the shell, and those that several features draw. Most have a stylesheet of the same stem in `web/css`.
 
 mod app;
 mod bar;
-mod before_window;
 mod cards;
-mod commands;
-mod companions;
-mod compare;
-mod data_table;
 mod dialogs;
-mod dock;
 mod drawing;
 mod drop_target;
 mod empty_state;
-mod event_range;
-mod facts_form;
 mod figures;
-mod file_cards;
 mod header;
 mod icon;
-mod kernel_panel;
 mod lanes;
 mod later;
 mod nav;
-mod overlap_lanes;
 mod record;
-mod stages;
 mod status_bar;
 mod surface;
 
 pub use app::App;
 pub use bar::{stacked_bar, swatch};
-pub use before_window::before_window;
 pub use cards::{About, failure_card, finding_card, problem_cards};
-pub use companions::{companions, role_question};
-pub use compare::{guard_banner, run_picker};
-pub use data_table::DataTable;
-pub use dock::DockEdge;
 pub use drawing::drawing;
-pub use event_range::EventRangeForm;
-pub use facts_form::{FactsForm, TextField, text_field};
 pub use figures::{Figure, tiles};
 pub use icon::icon;
-pub use kernel_panel::KernelPanel;
-pub use lanes::place_list;
+pub use lanes::{lanes_under_ruler, place_list};
 pub use later::Later;
-pub use overlap_lanes::OverlapLanes;
 pub use record::record_link;
-pub use stages::{PickerKind, Rows, StagedTable, kernel_scope, picker};
 pub use surface::SurfaceView;

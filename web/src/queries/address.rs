@@ -1,7 +1,7 @@
 //! The part of the address after `#`: which view, order, stage and theme, and what counts. State only, never data; a
 //! stage is one of a few words that are the same for every trace.
 
-use super::order::Sort;
+use crate::features::data_table::queries::order::Sort;
 use crate::state::{Theme, View};
 
 /// Version of this format; an address of another version is ignored, not guessed at.

@@ -4,7 +4,7 @@ use kinetoscope::report::units;
 use yew::AttrValue;
 
 use super::address::Address;
-use super::stages::Narrowed;
+use crate::features::triage::queries::Narrowed;
 use crate::protocol::{Choice, Triage};
 use crate::state::{FileEntry, State, View};
 
@@ -84,7 +84,7 @@ pub fn badges(file: &FileEntry) -> Vec<(View, AttrValue, bool)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queries::order::Sort;
+    use crate::features::data_table::queries::order::Sort;
     use crate::state::Theme;
 
     #[test]

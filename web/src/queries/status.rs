@@ -2,7 +2,7 @@
 
 use kinetoscope::report::units;
 
-use super::aside;
+use crate::features::aside::queries as aside;
 use crate::protocol::{Progress, Stage};
 use crate::state::{FileEntry, Phase};
 

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::Remote;
 use super::ledger::Ledger;
-use super::ranks::OtherRank;
+use crate::features::ranks::state::OtherRank;
 use crate::protocol::{
     Analyses, Artifacts, Aside, Beside, Chapter, Companion, Comparison, Diagnosis, EventRange,
     Failure, JobId, KernelDetails, LanesFacts, Looked, MemoryPictures, Opened, OverlapWindow, Plan,

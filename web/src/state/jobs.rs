@@ -10,15 +10,14 @@ use kinetoscope::artifacts::{
 use super::effect::{BlobKey, Effect, PlanNumber, Purpose, Use, Written};
 use super::ledger::{Asked, Made};
 use super::reduce::{Next, stage_of};
-use super::{
-    CompanionEntry, CompanionPhase, FileEntry, PerfettoState, Phase, Remote, View, several,
-};
+use super::{CompanionEntry, CompanionPhase, FileEntry, PerfettoState, Phase, Remote, View};
+use crate::features::several::queries as roles;
+use crate::features::several::state as several;
 use crate::protocol::{
     ArtifactFile, ArtifactWish, Artifacts, Aside, EventRange, FILE, Failure, Format, Input, JobId,
     KernelKey, LOG, Parts, Plan, Program, Progress, Repaired, Request, RequestId, Stage,
     StepWindow, Surface, Triage,
 };
-use crate::queries::roles;
 use crate::shared::Shared;
 
 /// Reads a file from its beginning. (Triage is asked for once the repair is planned: the first screen tells what it will
@@ -80,7 +79,7 @@ fn start(next: &mut Next, job: JobId, program: Program) {
 }
 
 /// Asks the workers of a file. If they were ended, new ones read the file again first.
-pub(super) fn ask(next: &mut Next, request: Request) -> Option<RequestId> {
+pub(crate) fn ask(next: &mut Next, request: Request) -> Option<RequestId> {
     let job = request.job();
     if !next.state.file(job)?.ledger.asked.first_runs {
         start(next, job, Program::First);
@@ -115,7 +114,7 @@ fn plan(next: &mut Next, job: JobId) {
 }
 
 /// Asks for a triage. It supersedes one that is being made.
-pub(super) fn triage(next: &mut Next, job: JobId) {
+pub(crate) fn triage(next: &mut Next, job: JobId) {
     let count_before_window = next.state.count_before_window;
     let id = ask(next, Request::Triage { job, count_before_window });
     next.update(job, |file| {
@@ -305,7 +304,7 @@ pub(super) fn triaged(next: &mut Next, job: JobId, id: RequestId, triage: Triage
 }
 
 /// Asks for the diagnosis, of the step that is chosen. The last one stays until the new one is there.
-pub(super) fn diagnose(next: &mut Next, job: JobId) {
+pub(crate) fn diagnose(next: &mut Next, job: JobId) {
     let count_before_window = next.state.count_before_window;
     let step = next.state.file(job).and_then(|file| file.step.clone());
     let id = post(next, Request::Diagnose { job, count_before_window, step });
@@ -567,7 +566,7 @@ pub enum Sought {
 }
 
 /// Shows something in the timeline, which is read first where it is not. One that stands below the view is enough.
-pub(super) fn show_in_timeline(next: &mut Next, sought: Sought) {
+pub(crate) fn show_in_timeline(next: &mut Next, sought: Sought) {
     let Some(job) = next.state.selected else { return };
     next.state.followed = None;
     if !next.state.docked {

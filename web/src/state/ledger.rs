@@ -2,9 +2,9 @@
 //! whole.
 
 use super::effect::{PlanNumber, Purpose, Use, Written};
-use super::ranks::OtherRank;
+use crate::features::ranks::state::OtherRank;
+use crate::features::several::queries::Compared;
 use crate::protocol::{ArtifactFile, ArtifactWish, Beside, JobId, RequestId};
-use crate::queries::roles::Compared;
 
 /// The record of one reading of a file.
 #[derive(Clone, Debug, Default, PartialEq)]

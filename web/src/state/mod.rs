@@ -1,17 +1,13 @@
 //! The state of the page: one [`State`], one [`Action`], one pure [`reduce`], which says the [`Effect`]s that `tasks` carries
 //! out.
 
-mod artifacts;
 mod benchmark;
-mod docked;
 mod effect;
 mod file;
-mod jobs;
+pub(crate) mod jobs;
 mod ledger;
-mod ranks;
-mod reduce;
+pub(crate) mod reduce;
 mod remote;
-mod several;
 #[cfg(test)]
 pub mod testing;
 mod view;
@@ -19,8 +15,6 @@ mod view;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-pub use artifacts::{ArtifactForm, ServerArgs};
-pub use docked::Followed;
 pub use effect::{BlobKey, Effect, Purpose, Use};
 pub use file::{CompanionEntry, CompanionPhase, FileEntry, Phase, Role};
 pub use jobs::Sought;
@@ -28,10 +22,12 @@ pub use reduce::{Action, reduce};
 pub use remote::Remote;
 pub use view::{Dialog, Theme};
 
+use crate::features::data_table::queries::grid::TableSettings;
+pub use crate::features::downloads::state::{ArtifactForm, ServerArgs};
+use crate::features::timeline::queries as dock;
+use crate::features::timeline::state::Followed;
+use crate::features::triage::queries::Narrowed;
 use crate::protocol::{Failure, JobId, RequestId};
-use crate::queries::dock;
-use crate::queries::grid::TableSettings;
-use crate::queries::stages::Narrowed;
 use crate::shared::Shared;
 pub use crate::views::View;
 

@@ -5,15 +5,20 @@ use std::rc::Rc;
 use super::effect::{Effect, Purpose, Use};
 use super::{
     ArtifactForm, Dialog, FileEntry, PerfettoState, Phase, Role, ServerArgs, State, Theme, View,
-    benchmark, docked, jobs, ranks, several,
+    benchmark, jobs,
 };
+use crate::features::data_table::queries::grid::TableSettings;
+use crate::features::ranks::state as ranks;
+use crate::features::several::queries as roles;
+use crate::features::several::state as several;
+use crate::features::timeline::queries as dock;
+use crate::features::timeline::state as docked;
 use crate::protocol::{
     ArtifactWish, Aside, EventRange, Failure, Format, JobId, KernelKey, Program, Progress,
     RequestId, Response, Stage, StepWindow,
 };
 use crate::queries::address::Address;
-use crate::queries::grid::TableSettings;
-use crate::queries::{dock, page, roles};
+use crate::queries::page;
 use crate::shared::Shared;
 
 /// Everything that can happen.
@@ -114,19 +119,19 @@ pub enum Action {
 }
 
 /// A state that is being changed, and the effects of that.
-pub(super) struct Next {
-    pub(super) state: State,
-    pub(super) effects: Vec<Effect>,
+pub(crate) struct Next {
+    pub(crate) state: State,
+    pub(crate) effects: Vec<Effect>,
 }
 
 impl Next {
     /// Changes a file.
-    pub(super) fn update(&mut self, job: JobId, change: impl FnOnce(&mut FileEntry)) {
+    pub(crate) fn update(&mut self, job: JobId, change: impl FnOnce(&mut FileEntry)) {
         update(&mut self.state, job, change);
     }
 
     /// A number for a request.
-    pub(super) fn number(&mut self) -> RequestId {
+    pub(crate) fn number(&mut self) -> RequestId {
         self.state.last_request = RequestId(self.state.last_request.0 + 1);
         self.state.last_request
     }
@@ -215,7 +220,7 @@ fn act(next: &mut Next, action: Action) {
     }
 }
 
-pub(super) fn update(state: &mut State, job: JobId, change: impl FnOnce(&mut FileEntry)) {
+pub(crate) fn update(state: &mut State, job: JobId, change: impl FnOnce(&mut FileEntry)) {
     if let Some(place) = state.files.iter().position(|file| file.job == job) {
         let mut file = FileEntry::clone(&state.files[place]);
         change(&mut file);
@@ -357,7 +362,7 @@ fn go_on(file: &mut FileEntry, progress: Progress) {
     }
 }
 
-pub(super) fn stage_of(file: &FileEntry, stage: Stage) -> Progress {
+pub(crate) fn stage_of(file: &FileEntry, stage: Stage) -> Progress {
     let n_events = file.opened.as_ref().map_or(0, |opened| opened.n_events);
     Progress { stage, done: file.size, total: file.size, n_events }
 }

@@ -39,7 +39,7 @@ impl<T> Remote<T> {
     }
 
     /// Takes the answer to a request; `false` if it is not the one that is pending.
-    pub(super) fn answer(&mut self, id: RequestId, answer: Result<T, Failure>) -> bool {
+    pub(crate) fn answer(&mut self, id: RequestId, answer: Result<T, Failure>) -> bool {
         let is_pending = self.pending() == Some(id);
         if is_pending {
             *self = match answer {
@@ -51,7 +51,7 @@ impl<T> Remote<T> {
     }
 
     /// The worker ended: nothing is pending any more.
-    pub(super) fn give_up(&mut self) {
+    pub(crate) fn give_up(&mut self) {
         if self.pending().is_some() {
             *self = Self::Idle;
         }

@@ -7,7 +7,7 @@ use wasm_bindgen::JsCast;
 use web_sys::HtmlElement;
 
 use super::{Tasks, files};
-use crate::queries::commands::Command;
+use crate::features::commands::queries::Command;
 use crate::state::{Action, Sought, Use};
 
 impl Tasks {

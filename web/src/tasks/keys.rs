@@ -4,7 +4,7 @@ use wasm_bindgen::JsCast;
 use web_sys::{Element, KeyboardEvent};
 
 use super::Tasks;
-use crate::queries::commands::{Command, DOCK_KEY};
+use crate::features::commands::queries::{Command, DOCK_KEY};
 use crate::state::{Dialog, State, View};
 
 /// Where a key is pressed.

@@ -7,7 +7,7 @@ use wasm_bindgen::{JsCast, JsValue};
 use web_sys::HtmlElement;
 
 use super::storage;
-use crate::queries::dock;
+use crate::features::timeline::queries as dock;
 use crate::state::{PERFETTO_URL, State, Theme};
 
 const THEME: &str = "kinetoscope.theme";

@@ -1,37 +1,30 @@
 //! The views of a file.
 
-mod aside;
-mod breakdown;
-mod compare;
-mod downloads;
-mod fuse;
-mod host;
-mod kernels;
-mod overlap;
-mod overview;
-mod problems;
-mod repair;
-mod snapshot;
+mod chapter;
 mod table;
-mod timeline;
-mod triage;
 
 use std::collections::BTreeMap;
 
+pub(crate) use chapter::{chapter, sentence};
 pub use table::{Group, View};
 
 use kinetoscope::report::{Table, units};
 use yew::prelude::*;
 
-use crate::components::{
-    About, DataTable, PickerKind, before_window, failure_card, icon, picker, record_link,
-};
+use crate::components::{About, failure_card, icon, record_link};
+use crate::features::aside::queries::Described;
+use crate::features::aside::view as aside;
+use crate::features::compare::queries::Compare;
+use crate::features::data_table::DataTable;
+use crate::features::data_table::queries::grid::TableSettings;
+use crate::features::host::view as host;
+use crate::features::snapshot::view as snapshot;
+use crate::features::timeline::view as timeline;
+use crate::features::triage::before_window::before_window;
+use crate::features::triage::queries::Narrowed;
+use crate::features::triage::stages::{PickerKind, picker};
 use crate::protocol::{Aside, JobId, Stage, Triage};
-use crate::queries::aside::Described;
-use crate::queries::compare::Compare;
-use crate::queries::grid::TableSettings;
 use crate::queries::page::narrowed;
-use crate::queries::stages::Narrowed;
 use crate::queries::status::progress_text;
 use crate::shared::Shared;
 use crate::state::{ArtifactForm, FileEntry, PerfettoState, Phase, ServerArgs, Theme};
@@ -76,24 +69,24 @@ pub struct Props {
 
 impl Props {
     /// A table with what a person did to it.
-    fn table(&self, table: &Shared<Table>, default_sort: Option<&'static str>) -> Html {
+    pub(crate) fn table(&self, table: &Shared<Table>, default_sort: Option<&'static str>) -> Html {
         self.table_with(table, default_sort, true, false)
     }
 
     /// What is shown of this file, or of the step that is chosen.
-    fn narrowed(&self) -> Narrowed {
+    pub(crate) fn narrowed(&self) -> Narrowed {
         narrowed(self.file.shown_triage(), &self.chosen)
     }
 
     /// What is not narrowed to the step that is chosen.
-    fn whole(&self, what: &str) -> Html {
+    pub(crate) fn whole(&self, what: &str) -> Html {
         self.file.step.as_ref().map_or_else(Html::default, |step| {
             html! { <p class="hint" data-testid="whole">{ format!("{what} of the whole trace, not of {} alone.", step.name) }</p> }
         })
     }
 
     /// The selectors, the switch and the note on the recording that all views of triage share.
-    fn choices(&self, triage: &Triage) -> Html {
+    pub(crate) fn choices(&self, triage: &Triage) -> Html {
         html! {
             <>
                 { self.lacks(self.file.triage.as_deref().unwrap_or(triage)) }
@@ -107,7 +100,7 @@ impl Props {
     }
 
     /// Work that tables over the whole file include and triage does not.
-    fn counted_here(&self) -> Html {
+    pub(crate) fn counted_here(&self) -> Html {
         let before = self.file.triage.as_ref().map(|triage| triage.before_window);
         let Some(before) = before.filter(|before| before.n_slices > 0) else { return html! {} };
         html! {
@@ -119,7 +112,7 @@ impl Props {
     }
 
     /// What was not recorded, and how to record it.
-    fn lacks(&self, triage: &Triage) -> Html {
+    pub(crate) fn lacks(&self, triage: &Triage) -> Html {
         let text = match (triage.lacks.stacks, triage.lacks.shapes) {
             (true, true) => {
                 "Python lines and input shapes were not recorded (with_stack and record_shapes were off). "
@@ -137,7 +130,7 @@ impl Props {
     }
 
     /// The selectors.
-    fn pickers(&self, triage: &Triage) -> Html {
+    pub(crate) fn pickers(&self, triage: &Triage) -> Html {
         let narrowed = self.narrowed();
         if triage.stages.len() < 2 && triage.devices.len() < 2 {
             return html! {};
@@ -150,7 +143,7 @@ impl Props {
         }
     }
 
-    fn table_with(
+    pub(crate) fn table_with(
         &self,
         table: &Shared<Table>,
         default_sort: Option<&'static str>,
@@ -239,7 +232,7 @@ fn empty_without_gpu(props: &Props) -> Option<Html> {
 }
 
 /// The way to the recording help, below the verdict that says what such a trace has.
-fn no_gpu(props: &Props) -> Html {
+pub(crate) fn no_gpu(props: &Props) -> Html {
     html! {
         <p data-testid="no-gpu">{ record_link(&props.tasks) }</p>
     }
@@ -267,7 +260,7 @@ fn pending(props: &Props) -> Html {
 }
 
 /// The heading of a view and its finding in one line.
-fn heading(title: &str, finding: &str) -> Html {
+pub(crate) fn heading(title: &str, finding: &str) -> Html {
     html! {
         <header class="view-head">
             <h1 tabindex="-1">{ title }</h1>

@@ -3,9 +3,10 @@
 
 use yew::prelude::Html;
 
-use super::{
-    Props, breakdown, compare, downloads, fuse, host, overlap, overview, repair, timeline, triage,
-};
+use super::Props;
+use crate::features::host::view as host;
+use crate::features::triage::{fuse, overlap};
+use crate::features::{breakdown, compare, downloads, overview, repair, timeline, triage};
 
 /// What the page knows of a view.
 pub struct ViewDef {
@@ -99,12 +100,12 @@ views! {
     /// What takes the time, and what to do first.
     Overview {
         id: "overview", former_ids: &[], title: "Overview", group: Group::Summary, key: Some('1'),
-        needs: Needs::Events, main_table: None, render: overview::view,
+        needs: Needs::Events, main_table: None, render: overview::view::view,
     }
     /// When everything ran.
     Timeline {
         id: "timeline", former_ids: &[], title: "Timeline", group: Group::Summary, key: None,
-        needs: Needs::Events, main_table: None, render: timeline::view,
+        needs: Needs::Events, main_table: None, render: timeline::view::view,
     }
     /// What the rules found, and what to do.
     Diagnosis {
@@ -114,12 +115,12 @@ views! {
     /// Every kernel with its op and Python line, by stage.
     Triage {
         id: "triage", former_ids: &["kernels"], title: "Triage", group: Group::GpuTime, key: Some('2'),
-        needs: Needs::GpuSlices, main_table: Some("kernel-table"), render: triage::view,
+        needs: Needs::GpuSlices, main_table: Some("kernel-table"), render: triage::view::view,
     }
     /// Time by category.
     Breakdown {
         id: "breakdown", former_ids: &[], title: "Breakdown", group: Group::GpuTime, key: Some('3'),
-        needs: Needs::GpuSlices, main_table: Some("categories"), render: breakdown::view,
+        needs: Needs::GpuSlices, main_table: Some("categories"), render: breakdown::view::view,
     }
     /// Exposed and hidden time of kernels.
     Overlap {
@@ -134,7 +135,7 @@ views! {
     /// This run and another one.
     Compare {
         id: "compare", former_ids: &[], title: "Compare", group: Group::GpuTime, key: Some('6'),
-        needs: Needs::GpuSlices, main_table: Some("compare-kernels"), render: compare::view,
+        needs: Needs::GpuSlices, main_table: Some("compare-kernels"), render: compare::view::view,
     }
     /// When the GPU stood still.
     Gaps {
@@ -169,12 +170,12 @@ views! {
     /// What is wrong with the file, and the repaired file.
     Repair {
         id: "repair", former_ids: &["problems"], title: "File health", group: Group::File, key: Some('7'),
-        needs: Needs::Events, main_table: Some("log"), render: repair::view,
+        needs: Needs::Events, main_table: Some("log"), render: repair::view::view,
     }
     /// The artifacts, and the run details that are not in the trace.
     Downloads {
         id: "downloads", former_ids: &[], title: "Downloads", group: Group::File, key: Some('8'),
-        needs: Needs::Events, main_table: None, render: downloads::view,
+        needs: Needs::Events, main_table: None, render: downloads::view::view,
     }
 }
 

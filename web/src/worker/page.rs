@@ -10,11 +10,11 @@ use kinetoscope::{
     WallTimes,
 };
 
+use crate::features::triage::queries::MERGED;
 use crate::protocol::{
     Analyses, Bar, Chapter, Choice, Comparison, Diagnosis, Format, Lacks, Opened, Part, Plan,
     ProblemCard, Repaired, Severity, StepWindow, Triage, Verdict,
 };
-use crate::queries::stages::MERGED;
 use crate::shared::Shared;
 
 /// A decoded file.

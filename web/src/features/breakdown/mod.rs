@@ -1,0 +1,3 @@
+//! Time by category.
+
+pub mod view;

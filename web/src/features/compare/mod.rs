@@ -1,0 +1,5 @@
+//! Two runs side by side.
+
+pub mod queries;
+pub mod run_picker;
+pub mod view;

@@ -1,0 +1,3 @@
+//! The diagnosis, and what the CPU did.
+
+pub mod view;

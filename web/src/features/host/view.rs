@@ -1,0 +1,132 @@
+//! What the CPU did, and why the run is slow: chapters of the diagnosis.
+
+use yew::prelude::*;
+
+use crate::components::{Later, drawing, finding_card};
+use crate::features::snapshot::view as snapshot;
+use crate::protocol::{Chapter, Diagnosis, StepWindow};
+use crate::state::Action;
+use crate::tasks::browser::chosen_place;
+use crate::views::{Props, heading};
+
+/// Everything that the rules found, after what to do.
+pub fn diagnosis(props: &Props) -> Option<Html> {
+    let diagnosis = props.file.diagnosis.ready()?;
+    let finding = |[title, observation, meaning]: &[String; 3]| {
+        html! { <><dt>{ title }</dt><dd>{ observation }{ " " }{ meaning }</dd></> }
+    };
+    Some(html! {
+        <>
+            { heading(props.view.title(), diagnosis.headline.as_deref().unwrap_or_default()) }
+            { step_picker(props) }
+            <h2>{ "What to do first" }</h2>
+            if diagnosis.actions.is_empty() {
+                <p>{ &*diagnosis.without_actions }</p>
+            }
+            { for diagnosis.actions.iter().map(|action| finding_card(action, None)) }
+            if !diagnosis.findings.is_empty() {
+                <section class="card finding" data-testid="findings">
+                    <h2>{ "What else costs time" }</h2>
+                    <dl>{ for diagnosis.findings.iter().map(finding) }</dl>
+                </section>
+            }
+            { diagnosis.chapter("ranks").map(|chapter| ranks(props, chapter)).unwrap_or_default() }
+            <section class="card finding" data-testid="baseline">
+                <h2>{ "What was recorded, and its figures" }</h2>
+                <dl>{ for diagnosis.baseline.iter().map(finding) }</dl>
+            </section>
+        </>
+    })
+}
+
+/// What the ranks of the run wait for each other, where several of them are open.
+fn ranks(props: &Props, chapter: &Chapter) -> Html {
+    html! {
+        <section class="view" data-testid="ranks">
+            <h2>{ &*chapter.title }</h2>
+            { for chapter.intro.iter().map(|sentence| html! { <p>{ sentence }</p> }) }
+            <Later>{ for chapter.tables.iter().map(|table| props.table(table, None)) }</Later>
+        </section>
+    }
+}
+
+/// The steps that the diagnosis can be narrowed to, where there are several.
+pub fn step_picker(props: &Props) -> Html {
+    let (job, steps, chosen) = (props.file.job, &props.file.steps, props.file.step.as_ref());
+    if steps.len() < 2 {
+        return html! {};
+    }
+    let (tasks, known) = (props.tasks.clone(), steps.clone());
+    let onchange = Callback::from(move |event: Event| {
+        // The first option is all of them.
+        if let Some(place) = chosen_place(&event) {
+            let step = place.checked_sub(1).and_then(|at| known.get(at).cloned());
+            tasks.dispatch(Action::StepShown(job, step));
+        }
+    });
+    let option = |step: &StepWindow| {
+        html! { <option selected={chosen == Some(step)}>{ &step.name }</option> }
+    };
+    html! {
+        <label class="step-picker">
+            <span>{ "Step" }</span>
+            <select {onchange} data-testid="step">
+                <option selected={chosen.is_none()}>{ "All" }</option>
+                { for steps.iter().map(option) }
+            </select>
+        </label>
+    }
+}
+
+/// Gaps of the GPU.
+pub fn gaps(props: &Props) -> Option<Html> {
+    chapters(props, &["gaps"])
+}
+
+/// Ops, threads and calls.
+pub fn cpu(props: &Props) -> Option<Html> {
+    chapters(props, &["cpu", "calls"])
+}
+
+/// Functions of Python.
+pub fn python(props: &Props) -> Option<Html> {
+    chapters(props, &["frames"])
+}
+
+/// Steps.
+pub fn steps(props: &Props) -> Option<Html> {
+    chapters(props, &["iterations", "steps"])
+}
+
+/// Modules and floating point operations.
+pub fn modules(props: &Props) -> Option<Html> {
+    chapters(props, &["module_tree", "modules", "flops"])
+}
+
+/// Copies and memory.
+pub fn memory(props: &Props) -> Option<Html> {
+    let of_trace = chapters(props, &["copies", "memory"])?;
+    let pictures = props.file.memory.ready().map(|memory| snapshot::of_trace(props, memory));
+    Some(html! { <>{ of_trace }{ pictures.unwrap_or_default() }</> })
+}
+
+/// Some chapters as a view: the first sentence of the first is the finding.
+fn chapters(props: &Props, ids: &[&str]) -> Option<Html> {
+    let diagnosis: &Diagnosis = props.file.diagnosis.ready()?;
+    let chapters: Vec<&Chapter> = ids.iter().filter_map(|id| diagnosis.chapter(id)).collect();
+    let mut intro = chapters.iter().flat_map(|chapter| &chapter.intro);
+    let finding = intro.next().map_or("", String::as_str);
+    let rest: Vec<Html> =
+        intro.map(|sentence| html! { <p class="hint">{ sentence }</p> }).collect();
+    let drawings = chapters.iter().flat_map(|chapter| chapter.drawings.iter());
+    let tables = chapters.iter().flat_map(|chapter| &chapter.tables);
+    Some(html! {
+        <>
+            { heading(props.view.title(), finding) }
+            { step_picker(props) }
+            { for rest }
+            { for drawings.map(drawing) }
+            <Later>{ for tables.map(|table| props.table(table, None)) }</Later>
+        </>
+    })
+}

@@ -1,0 +1,3 @@
+//! What takes the time, and what to do first.
+
+pub mod view;

@@ -1,0 +1,3 @@
+//! Several ranks of one run.
+
+pub mod state;

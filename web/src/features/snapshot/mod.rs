@@ -1,0 +1,4 @@
+//! Memory snapshots and memory timelines.
+
+pub mod event_range;
+pub mod view;

@@ -1,0 +1,6 @@
+//! The timeline, as a view and below the others.
+
+pub mod dock;
+pub mod queries;
+pub mod state;
+pub mod view;

@@ -1,0 +1,227 @@
+//! When everything ran: lanes that a worker draws, and what is selected in them.
+
+use kinetoscope::scene::Key;
+use web_sys::HtmlInputElement;
+use yew::prelude::*;
+
+use super::dock::DockEdge;
+use crate::components::{About, SurfaceView, failure_card, icon};
+use crate::protocol::{Input, JobId, Looked, Surface};
+use crate::state::{Action, Remote};
+use crate::tasks::Tasks;
+use crate::views::{Props, View, chapter, heading};
+
+/// Buttons of the timeline. Keys are Perfetto's where it has one.
+const BUTTONS: &[(&str, &str, Key)] = &[
+    ("Zoom in", "W or +", Key::ZoomIn),
+    ("Zoom out", "S or −", Key::ZoomOut),
+    ("←", "Move left: A", Key::PanLeft),
+    ("→", "Move right: D", Key::PanRight),
+    ("All", "Show all: 0", Key::Whole),
+    ("Fit", "Show the range, else the slice: F", Key::Fit),
+    ("Previous", "Previous slice of the lane: left arrow; Shift for ten", Key::Back),
+    ("Next", "Next slice of the lane: right arrow; Shift for ten", Key::Forward),
+    ("Same name ←", "Previous slice of the same name: comma", Key::PreviousSame),
+    ("Same name →", "Next slice of the same name: full stop", Key::NextSame),
+    ("Launched by", "The call that launched it, else what encloses it: [", Key::Cause),
+    ("Launches", "The first GPU slice that it launched: ]", Key::Effect),
+    (
+        "Next gap",
+        "Select the next time in which a GPU stands still for two px or more: G; Shift for the one before",
+        Key::Gap,
+    ),
+    ("Range", "Select the time of the slice: R", Key::Range),
+    (
+        "From here",
+        "The range starts at the selected slice, or at the moment that you clicked: I",
+        Key::RangeStart,
+    ),
+    (
+        "To here",
+        "The range ends at the selected slice, or at the moment that you clicked: O",
+        Key::RangeEnd,
+    ),
+    ("Before / after", "The slices as in the file, or as in the repaired file: V", Key::Repaired),
+    (
+        "Next damage",
+        "The next place that Perfetto damages or the repair changes: N; Shift for the one before",
+        Key::Damage,
+    ),
+    ("Mark", "Mark the start of the slice, or remove its mark: M", Key::Mark),
+    ("Fold", "Fold or unfold the track: Enter", Key::Fold),
+    ("Pin", "Keep the track at the top, or no longer: B", Key::Pin),
+    ("Track up", "Move the track up: U", Key::TrackUp),
+    ("Track down", "Move the track down: J", Key::TrackDown),
+    ("Hide", "Hide the track: H; Shift shows all that are hidden", Key::Hide),
+    ("Reset tracks", "All tracks in their first order, none hidden or pinned: X", Key::ResetTracks),
+    ("Clear", "Clear selection, range and marks: Escape", Key::Clear),
+];
+
+/// Those of the timeline below another view: what has no key that everybody knows, and what selects.
+const FEW: &[Key] = &[
+    Key::Whole,
+    Key::Fit,
+    Key::Back,
+    Key::Forward,
+    Key::Cause,
+    Key::Effect,
+    Key::Gap,
+    Key::RangeStart,
+    Key::RangeEnd,
+    Key::Clear,
+];
+
+/// What a screen reader says of the picture.
+const LABEL: &str = "Slices over time. Arrow keys select slices, W and S zoom.";
+
+pub fn view(props: &Props) -> Option<Html> {
+    let facts = match &props.file.lanes {
+        Remote::Ready(facts) => facts,
+        Remote::Failed(failure) => {
+            return Some(html! {
+                <>
+                    { heading(props.view.title(), "") }
+                    { failure_card(failure, About::default(), &props.tasks) }
+                </>
+            });
+        }
+        Remote::Idle | Remote::Pending(_) => return None,
+    };
+    let (job, tasks) = (props.file.job, props.tasks.clone());
+    let seen = props.file.seen.as_deref();
+    let below = {
+        let tasks = tasks.clone();
+        Callback::from(move |_: MouseEvent| {
+            tasks.dispatch(Action::Docked(true));
+            tasks.dispatch(Action::Shown(View::Overview));
+        })
+    };
+    Some(html! {
+        <>
+            { heading(props.view.title(), &facts.says) }
+            <p class="hint">
+                <button class="link" onclick={below} data-testid="dock-open">{ "Show it below the other views" }</button>{ " (T). " }
+                { "Click to select a slice. Drag to select a range, or choose its ends (I, O). Shift and drag to move. The wheel scrolls; with Ctrl it zooms." }
+            </p>
+            <div class="pickers">
+                { search(props) }
+                <TrackField {job} tasks={tasks.clone()} />
+            </div>
+            <SurfaceView {job} surface={Surface::Over} under={Some(Surface::Lanes)} name={props.file.name.clone()} buttons={BUTTONS} theme={props.theme} {tasks}
+                label={LABEL} />
+            if let Some(seen) = seen {
+                { in_perfetto(props, seen) }
+                <div data-testid="seen">{ for seen.chapters.iter().map(|of| chapter(props, of)) }</div>
+            }
+        </>
+    })
+}
+
+/// The timeline below another view.
+pub fn dock(props: &Props) -> Html {
+    let (job, tasks) = (props.file.job, props.tasks.clone());
+    let close = {
+        let tasks = tasks.clone();
+        Callback::from(move |_: MouseEvent| tasks.dispatch(Action::Docked(false)))
+    };
+    let whole = {
+        let tasks = tasks.clone();
+        Callback::from(move |_: MouseEvent| tasks.dispatch(Action::Shown(View::Timeline)))
+    };
+    let content = match &props.file.lanes {
+        Remote::Ready(_) => html! {
+            <div class="dock-body">
+                <SurfaceView {job} surface={Surface::Over} under={Some(Surface::Lanes)} name={props.file.name.clone()} buttons={BUTTONS} only={Some(FEW)} theme={props.theme} {tasks}
+                    label={LABEL} />
+                <div class="dock-side" data-testid="dock-seen" tabindex="0" role="region" aria-label="What is selected in the timeline">
+                    if let Some(seen) = props.file.seen.as_deref() {
+                        { in_perfetto(props, seen) }
+                        { for seen.chapters.iter().map(|of| chapter(props, of)) }
+                    } else {
+                        <p class="hint">{ "Select a slice. Drag a range, or choose its ends: From here, To here." }</p>
+                    }
+                </div>
+            </div>
+        },
+        Remote::Failed(failure) => failure_card(failure, About::default(), &props.tasks),
+        Remote::Idle | Remote::Pending(_) => {
+            html! { <p class="hint">{ "Laying out the slices …" }</p> }
+        }
+    };
+    html! {
+        <section class="dock" aria-label="Timeline below the view" data-testid="dock">
+            <DockEdge height={props.dock_height} tasks={props.tasks.clone()} />
+            <div class="dock-head">
+                <h2>{ View::Timeline.title() }</h2>
+                <button class="link" onclick={whole}>{ "As a view" }</button>
+                <button class="icon-button" onclick={close} aria-label="Remove the timeline below the view" data-testid="dock-close">{ icon("close") }</button>
+            </div>
+            { content }
+        </section>
+    }
+}
+
+/// A button that shows the selected time in Perfetto, in the repaired file.
+fn in_perfetto(props: &Props, seen: &Looked) -> Html {
+    let Some(times) = seen.times else { return html! {} };
+    let (job, tasks, url) = (props.file.job, props.tasks.clone(), props.perfetto_url.clone());
+    let show = Callback::from(move |_: MouseEvent| tasks.show_in_perfetto(job, &url, times));
+    html! {
+        <p class="card-actions"><button onclick={show} data-testid="perfetto-at">{ "Show this time in Perfetto" }</button></p>
+    }
+}
+
+#[derive(Clone, PartialEq, Properties)]
+struct TrackFieldProps {
+    job: JobId,
+    tasks: Tasks,
+}
+
+/// Which tracks are shown; all of them once the field is gone.
+#[component]
+fn TrackField(props: &TrackFieldProps) -> Html {
+    let TrackFieldProps { job, tasks } = props.clone();
+    {
+        let tasks = tasks.clone();
+        use_effect_with(job, move |job| {
+            let job = *job;
+            move || tasks.look(job, Surface::Over, Input::Tracks(String::new()), None)
+        });
+    }
+    let oninput = Callback::from(move |event: InputEvent| {
+        if let Some(field) = event.target_dyn_into::<HtmlInputElement>() {
+            tasks.look(job, Surface::Over, Input::Tracks(field.value()), None);
+        }
+    });
+    html! {
+        <label class="step-picker">
+            <span>{ "Tracks" }</span>
+            <input type="search" {oninput} placeholder="Part of a track's name" data-testid="find-track" />
+        </label>
+    }
+}
+
+/// A search by name.
+fn search(props: &Props) -> Html {
+    let (job, tasks) = (props.file.job, props.tasks.clone());
+    let look = move |input| tasks.look(job, Surface::Over, input, None);
+    let oninput = {
+        let look = look.clone();
+        Callback::from(move |event: InputEvent| {
+            if let Some(field) = event.target_dyn_into::<HtmlInputElement>() {
+                look(Input::Find(field.value()));
+            }
+        })
+    };
+    let onkeydown = Callback::from(move |event: KeyboardEvent| {
+        if event.key() == "Enter" {
+            look(Input::Key { key: Key::Found, shift: event.shift_key() });
+        }
+    });
+    html! {
+        <label class="step-picker">
+            <span>{ "Find" }</span>
+            <input type="search" {oninput} {onkeydown} placeholder="Part of a name" data-testid="find-slice" />
+        </label>
+    }
+}
