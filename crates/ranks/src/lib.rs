@@ -11,6 +11,7 @@ mod bytes;
 mod calls;
 mod clocks;
 mod groups;
+mod known;
 mod listed;
 mod matched;
 mod on_cpu;

@@ -6,9 +6,8 @@ use timeline::intervals::{Interval, holds};
 use trace::Details;
 
 use crate::calls::{OnCpu, RankCalls, moved};
-use crate::clocks::{Clocks, keys, of_key};
-use crate::groups::Groups;
-use crate::same_calls::matches;
+use crate::clocks::{OfKey, by_key};
+use crate::known::Known;
 use crate::waits::Waits;
 
 /// What every device of a file, or every rank of a run, waits for the others; in their order.
@@ -21,27 +20,6 @@ pub struct Matched {
     none: String,
     /// Whether ranks of a group that was matched have no file.
     pub is_part: bool,
-}
-
-/// What is known of several ranks before their calls are matched.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Together {
-    /// Which of them may call a collective together.
-    pub(crate) groups: Groups,
-    /// Their clocks.
-    pub(crate) clocks: Clocks,
-}
-
-impl Together {
-    /// Of these ranks; of more than are matched nothing.
-    pub(crate) fn of(ranks: &[&RankCalls]) -> Self {
-        if ranks.len() > Matched::MOST_RANKS {
-            return Self::default();
-        }
-        let groups = Groups::of(ranks);
-        let clocks = Clocks::of(ranks, &groups);
-        Self { groups, clocks }
-    }
 }
 
 impl Matched {
@@ -75,22 +53,18 @@ impl Matched {
     /// Matches the collectives of several ranks, on one clock.
     #[must_use]
     pub fn of_ranks(ranks: &[&RankCalls], within: Option<&[Interval]>) -> Self {
-        Self::of_all(ranks, &Together::of(ranks), within)
+        Self::of_all(ranks, &Known::of(ranks), within)
     }
 
-    /// The same where the groups and the clocks of the ranks are known.
-    pub(crate) fn of_all(
-        ranks: &[&RankCalls],
-        together: &Together,
-        within: Option<&[Interval]>,
-    ) -> Self {
-        Self::of_some(ranks, together, within, |_| true)
+    /// The same where it is known what their collectives show.
+    pub(crate) fn of_all(ranks: &[&RankCalls], known: &Known, within: Option<&[Interval]>) -> Self {
+        Self::of_some(ranks, known, within, |_| true)
     }
 
     /// The rows of some of the ranks.
     fn of_some(
         ranks: &[&RankCalls],
-        Together { groups, clocks }: &Together,
+        known: &Known,
         within: Option<&[Interval]>,
         is_wanted: impl Fn(usize) -> bool,
     ) -> Self {
@@ -99,45 +73,36 @@ impl Matched {
             let none = format!("At most {} ranks are compared.", Self::MOST_RANKS);
             return Self { of_files: true, none, ..Self::default() };
         }
-        let on_one = clocks.applied(ranks);
-        let ranks: Vec<&RankCalls> = on_one.iter().map(|rank| &**rank).collect();
+        let ranks = known.on_one_clock(ranks);
         let of_files = ranks.iter().any(|rank| rank.shift_ns.is_some());
         let mut waits = vec![Waits::default(); n];
         // By waiting rank and then by the last one.
         let mut waiting: Vec<Vec<Interval>> = vec![Vec::new(); n * n];
-        let (mut is_matched, mut is_part) = (false, false);
-        for (is_broadcast, key) in keys(&ranks) {
-            let of_ranks = of_key(&ranks, key);
-            let slack = || clocks.slack_ns(&of_ranks.iter().map(|(at, _)| *at).collect::<Vec<_>>());
-            for found in matches(&of_ranks, groups, of_files.then(slack)) {
-                let is_one_clock =
-                    if of_files { clocks.are_one(&found.members) } else { is_matched };
-                if is_broadcast && !is_one_clock {
+        let mut is_part = false;
+        // (A group without any of those says nothing of them.)
+        let tells = |members: &[usize]| members.iter().any(|at| is_wanted(*at));
+        for found in known.matches.iter().filter(|found| tells(&found.members)) {
+            is_part |= found.is_part;
+            for of_all in &found.calls {
+                let starts = || of_all.iter().map(|(at, (start, _))| (*start, *at));
+                let Some((last_ns, last)) = starts().max() else { continue };
+                if within.is_some_and(|windows| !holds(windows, last_ns)) {
                     continue;
                 }
-                is_matched = true;
-                is_part |= found.is_part && found.members.iter().any(|at| is_wanted(*at));
-                for of_all in found.calls {
-                    let starts = || of_all.iter().map(|(at, (start, _))| (*start, *at));
-                    let Some((last_ns, last)) = starts().max() else { continue };
-                    if within.is_some_and(|windows| !holds(windows, last_ns)) {
-                        continue;
-                    }
-                    let before = starts().filter(|(_, at)| *at != last).map(|(ns, _)| ns).max();
-                    let own = &mut waits[last];
-                    own.n_last += 1;
-                    let behind_ns = last_ns.saturating_sub(before.unwrap_or(last_ns));
-                    own.behind_ns = own.behind_ns.saturating_add(behind_ns);
-                    for (at, (start, end)) in of_all {
-                        waits[at].n += 1;
-                        if at != last {
-                            waiting[at * n + last].push((start, last_ns.min(end)));
-                        }
+                let before = starts().filter(|(_, at)| *at != last).map(|(ns, _)| ns).max();
+                let own = &mut waits[last];
+                own.n_last += 1;
+                let behind_ns = last_ns.saturating_sub(before.unwrap_or(last_ns));
+                own.behind_ns = own.behind_ns.saturating_add(behind_ns);
+                for (at, (start, end)) in of_all {
+                    waits[*at].n += 1;
+                    if *at != last && is_wanted(*at) {
+                        waiting[at * n + last].push((*start, last_ns.min(*end)));
                     }
                 }
             }
         }
-        let is_none = of_files && !is_matched;
+        let is_none = of_files && known.matches.is_empty();
         let none = if is_none { why_none(&ranks) } else { String::new() };
         let wanted = waits.into_iter().enumerate().filter(|(at, own)| own.n > 0 && is_wanted(*at));
         let rows = wanted.map(|(at, own)| {
@@ -153,15 +118,15 @@ impl Matched {
     #[must_use]
     pub(crate) fn of_rank(
         ranks: &[&RankCalls],
-        together: &Together,
+        known: &Known,
         at: usize,
         (device, within): (&str, Option<&[Interval]>),
     ) -> Self {
         let Some(rank) = ranks.get(at) else { return Self::default() };
-        let shift = rank.shift_ns.unwrap_or_default().saturating_add(together.clocks.by_ns(at));
+        let shift = rank.shift_ns.unwrap_or_default().saturating_add(known.clocks.by_ns(at));
         let within: Option<Vec<Interval>> =
             within.map(|windows| windows.iter().map(|window| moved(*window, shift)).collect());
-        let mut own = Self::of_some(ranks, together, within.as_deref(), |one| one == at);
+        let mut own = Self::of_some(ranks, known, within.as_deref(), |one| one == at);
         own.rows.iter_mut().for_each(|(name, _)| *name = device.to_owned());
         own
     }
@@ -242,12 +207,12 @@ fn why_none(ranks: &[&RankCalls]) -> String {
             ranks.len()
         ),
         _ => {
-            let is_even = |(_, key): &(bool, &str)| {
-                let own = of_key(ranks, key);
+            let is_even = |one: &OfKey<'_>| {
+                let own = &one.of_ranks;
                 let n = own.first().map_or(0, |(_, kind)| kind.calls.len());
                 own.len() > 1 && own.iter().all(|(_, kind)| kind.calls.len() == n)
             };
-            let why = match keys(ranks).iter().any(is_even) {
+            let why = match by_key(ranks).iter().any(is_even) {
                 true => {
                     "Kernels that the ranks call equally often do not run at one time and end together, whatever constant their clocks differ by."
                 }
@@ -326,11 +291,11 @@ mod tests {
         let mut files = kinds.clone();
         files.iter_mut().for_each(|rank| rank.shift_ns = Some(300 * us));
         let files: Vec<&RankCalls> = files.iter().collect();
-        let together = Together::of(&files);
-        let own = Matched::of_rank(&files, &together, 1, ("7", None));
+        let known = Known::of(&files);
+        let own = Matched::of_rank(&files, &known, 1, ("7", None));
         assert_eq!(own.device("7").map(|waits| waits.exposed_ns), Some(485 * us));
         assert_eq!((own.who(), own.devices().count()), ("rank", 1));
-        let early = Matched::of_rank(&files, &together, 1, ("7", Some(&[(0, 200 * us)])));
+        let early = Matched::of_rank(&files, &known, 1, ("7", Some(&[(0, 200 * us)])));
         assert_eq!(early.device("7").map(|waits| waits.n), Some(1), "the broadcast, at 490 of 300");
         let of = |rank| found.device(rank).cloned().unwrap_or_default();
         assert_eq!((of("0").n, of("0").exposed_ns), (1, 0));

@@ -15,7 +15,7 @@ use timeline::intervals::Interval;
 
 use crate::calls::RankCalls;
 use crate::groups::Group;
-use crate::matched::Together;
+use crate::known::Known;
 
 /// Of the matches of a function so many percent run on all ranks at some moment, where nothing else shows that the clocks are one.
 const LEAST_TOGETHER_PCT: usize = 90;
@@ -106,15 +106,15 @@ impl Row for CpuRow {
 }
 
 /// The calls in which the CPUs of these ranks wait for each other, and a sentence on the function that takes most; `None` without any.
-/// `together`: with the clocks that collectives of the GPU have shown to be one.
-pub(crate) fn on_cpu(ranks: &[&RankCalls], together: &Together) -> Option<(String, Table)> {
+/// `known`: with the clocks that collectives of the GPU have shown to be one.
+pub(crate) fn on_cpu(ranks: &[&RankCalls], known: &Known) -> Option<(String, Table)> {
     let mut names: Vec<&str> = Vec::new();
     for kind in ranks.iter().flat_map(|rank| &rank.on_cpu) {
         if !names.contains(&kind.name.as_str()) {
             names.push(&kind.name);
         }
     }
-    let of_name = |name: &str| rows(ranks, name, together);
+    let of_name = |name: &str| rows(ranks, name, known);
     let mut all: Vec<OfName> = names.into_iter().map(of_name).collect();
     let total =
         |one: &OfName| one.rows.iter().fold(0_i64, |sum, row| sum.saturating_add(row.total_ns));
@@ -136,7 +136,7 @@ struct OfName {
     n_before: usize,
 }
 
-fn rows(ranks: &[&RankCalls], name: &str, Together { groups, clocks }: &Together) -> OfName {
+fn rows(ranks: &[&RankCalls], name: &str, Known { groups, clocks, .. }: &Known) -> OfName {
     let calls = |rank: &RankCalls| -> Vec<Interval> {
         let own = rank.on_cpu.iter().find(|kind| kind.name == name);
         own.map(|kind| kind.calls.clone()).unwrap_or_default()
@@ -289,8 +289,8 @@ mod tests {
     use crate::groups::Groups;
 
     /// Ranks whose clocks are known so far.
-    fn on_clocks(ranks: &[&RankCalls], clocks: Clocks) -> Together {
-        Together { groups: Groups::of(ranks), clocks }
+    fn on_clocks(ranks: &[&RankCalls], clocks: Clocks) -> Known {
+        Known { groups: Groups::of(ranks), clocks, ..Known::default() }
     }
 
     #[test]

@@ -37,6 +37,7 @@ pub(crate) const APART_BY_NAME_NS: i64 = 10_000;
 const APART_PART: i64 = 5;
 
 /// Calls of a group that were matched.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Matches {
     /// The places of its ranks.
     pub(crate) members: Vec<usize>,

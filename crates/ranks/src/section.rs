@@ -3,7 +3,6 @@
 use report::units::{count, plural, time};
 use report::{Cell, Column, Row, Section, Table, Unit};
 
-use crate::calls::RankCalls;
 use crate::matched::Matched;
 use crate::on_cpu::on_cpu;
 use crate::runs::OneRun;
@@ -79,14 +78,12 @@ impl OneRun<'_> {
     /// What the collectives of its ranks tell of each other, and which files are not of it.
     #[must_use]
     pub fn section(&self) -> Section {
-        let (ranks, together) = (self.ranks(), self.together());
-        let clocks = &together.clocks;
-        let mut section = self.matched().section();
-        section.intro.extend(clocks.sentence(&ranks));
-        let on_one = clocks.applied(&ranks);
-        let on_one: Vec<&RankCalls> = on_one.iter().map(|rank| &**rank).collect();
-        section.intro.extend(for_senders(&on_one, clocks));
-        if let Some((sentence, table)) = on_cpu(&on_one, together) {
+        let (ranks, known) = (self.ranks(), self.known());
+        let mut section = Matched::of_all(&ranks, known, None).section();
+        section.intro.extend(known.clocks.sentence(&ranks));
+        let on_one = known.on_one_clock(&ranks);
+        section.intro.extend(for_senders(&on_one, &known.clocks));
+        if let Some((sentence, table)) = on_cpu(&on_one, known) {
             section.intro.push(sentence);
             section.tables.push(table);
         }

@@ -7,7 +7,7 @@ use report::units::time;
 use timeline::intervals::{Interval, both, length, union};
 
 use crate::calls::RankCalls;
-use crate::clocks::{Clocks, keys, of_key};
+use crate::clocks::{Clocks, by_key};
 use crate::same_calls::{of_call, those_that_waited};
 
 /// Data that take no longer are small, in ns: 50 us of NVLink or InfiniBand are less than a buffer.
@@ -19,8 +19,8 @@ const SHOWN: usize = 8;
 pub(crate) fn for_senders(ranks: &[&RankCalls], clocks: &Clocks) -> Option<String> {
     // By rank that waits and the one that sends.
     let mut waits: Vec<((usize, usize), Interval)> = Vec::new();
-    for (_, key) in keys(ranks).into_iter().filter(|(is_broadcast, _)| *is_broadcast) {
-        let own = of_key(ranks, key);
+    for of_key in by_key(ranks).into_iter().filter(|one| one.is_broadcast) {
+        let own = of_key.of_ranks;
         let [(a, first), (b, second)] = own[..] else { continue };
         if first.group_size != Some(2)
             || first.calls.len() != second.calls.len()

@@ -35,7 +35,7 @@ fn ranks_in_files_of_their_own_are_compared_on_the_clock_of_the_machine() {
         };
         let [first, second] = bases;
         let ranks = [of((100_000, first), 0), of((500_000, second), 1)];
-        Runs::of(&ranks).largest().expect("they are of one run").section()
+        Runs::of(&ranks[..]).largest().expect("they are of one run").section()
     };
     let same = section(["1700000000000000000", "1700000000000000000"]);
     assert_eq!(
@@ -61,7 +61,7 @@ fn what_a_function_calls_on_another_thread_is_one_wait_with_it() {
         RankCalls::of(&HostIndex::of(&trace), &Details::default(), rank, "")
     };
     let ranks = [of(0), of(1)];
-    let section = Runs::of(&ranks).largest().expect("they are of one run").section();
+    let section = Runs::of(&ranks[..]).largest().expect("they are of one run").section();
     let rows = section.tables.iter().find(|table| table.id == "cpu_waits").map(|t| t.n_rows());
     assert_eq!(rows, Some(4), "broadcast_pyobj and the barrier, each on two ranks");
 }
