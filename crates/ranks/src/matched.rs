@@ -8,6 +8,7 @@ use trace::Details;
 use crate::calls::{OnCpu, RankCalls, moved};
 use crate::clocks::{OfKey, by_key};
 use crate::known::Known;
+use crate::same_calls::Matches;
 use crate::waits::Waits;
 
 /// What every device of a file, or every rank of a run, waits for the others; in their order.
@@ -68,49 +69,27 @@ impl Matched {
         within: Option<&[Interval]>,
         is_wanted: impl Fn(usize) -> bool,
     ) -> Self {
-        let n = ranks.len();
-        if n > Self::MOST_RANKS {
+        if ranks.len() > Self::MOST_RANKS {
             let none = format!("At most {} ranks are compared.", Self::MOST_RANKS);
             return Self { of_files: true, none, ..Self::default() };
         }
         let ranks = known.on_one_clock(ranks);
         let of_files = ranks.iter().any(|rank| rank.shift_ns.is_some());
-        let mut waits = vec![Waits::default(); n];
-        // By waiting rank and then by the last one.
-        let mut waiting: Vec<Vec<Interval>> = vec![Vec::new(); n * n];
-        let mut is_part = false;
         // (A group without any of those says nothing of them.)
-        let tells = |members: &[usize]| members.iter().any(|at| is_wanted(*at));
-        for found in known.matches.iter().filter(|found| tells(&found.members)) {
-            is_part |= found.is_part;
-            for of_all in &found.calls {
-                let starts = || of_all.iter().map(|(at, (start, _))| (*start, *at));
-                let Some((last_ns, last)) = starts().max() else { continue };
-                if within.is_some_and(|windows| !holds(windows, last_ns)) {
-                    continue;
-                }
-                let before = starts().filter(|(_, at)| *at != last).map(|(ns, _)| ns).max();
-                let own = &mut waits[last];
-                own.n_last += 1;
-                let behind_ns = last_ns.saturating_sub(before.unwrap_or(last_ns));
-                own.behind_ns = own.behind_ns.saturating_add(behind_ns);
-                for (at, (start, end)) in of_all {
-                    waits[*at].n += 1;
-                    if *at != last && is_wanted(*at) {
-                        waiting[at * n + last].push((*start, last_ns.min(*end)));
-                    }
-                }
-            }
-        }
+        let tells = |found: &&Matches| found.members.iter().any(|at| is_wanted(*at));
+        let matches: Vec<&Matches> = known.matches.iter().filter(tells).collect();
+        let rows = rows(&ranks, &matches, within, (&is_wanted, true));
         let is_none = of_files && known.matches.is_empty();
         let none = if is_none { why_none(&ranks) } else { String::new() };
-        let wanted = waits.into_iter().enumerate().filter(|(at, own)| own.n > 0 && is_wanted(*at));
-        let rows = wanted.map(|(at, own)| {
-            let of_rank = &mut waiting[at * n..(at + 1) * n];
-            (ranks[at].name.clone(), own.waiting(&ranks, at, of_rank))
-        });
-        let rows = rows.collect();
+        let is_part = matches.iter().any(|found| found.n_missing > 0);
         Self { rows, of_files, none, is_part }
+    }
+
+    /// What ranks on one clock wait for each other in the collectives of one group, without what that saves.
+    pub(crate) fn of_group(ranks: &[&RankCalls], matches: &[&Matches]) -> Self {
+        let rows = rows(ranks, matches, None, (&|_| true, false));
+        let is_part = matches.iter().any(|found| found.n_missing > 0);
+        Self { rows, of_files: true, none: String::new(), is_part }
     }
 
     /// What one of several ranks waits for the others, as that of its device: of the collectives that the last rank joins within these
@@ -177,6 +156,52 @@ impl Matched {
         let (device, ns) = sums.max_by_key(|(_, ns)| *ns)?;
         (ns > 0 && ns.saturating_mul(2) > all).then_some((device, ns))
     }
+}
+
+/// The rows of those `ranks` that are wanted: what they wait in the collectives that the last rank joins within these times, or in all.
+/// `replays`: with what that saves.
+fn rows(
+    ranks: &[&RankCalls],
+    matches: &[&Matches],
+    within: Option<&[Interval]>,
+    (is_wanted, replays): (&dyn Fn(usize) -> bool, bool),
+) -> Vec<(String, Waits)> {
+    let n = ranks.len();
+    let mut waits = vec![Waits::default(); n];
+    // By waiting rank and then by the last one.
+    let mut waiting: Vec<Vec<Interval>> = vec![Vec::new(); n * n];
+    for of_all in matches.iter().flat_map(|found| &found.calls) {
+        let starts = || of_all.iter().map(|(at, (start, _))| (*start, *at));
+        let Some((last_ns, last)) = starts().max() else { continue };
+        if within.is_some_and(|windows| !holds(windows, last_ns)) {
+            continue;
+        }
+        let before = starts().filter(|(_, at)| *at != last).map(|(ns, _)| ns).max();
+        let before_ns = before.unwrap_or(last_ns);
+        let own = &mut waits[last];
+        own.n_last += 1;
+        own.behind_ns = own.behind_ns.saturating_add(last_ns.saturating_sub(before_ns));
+        let times = of_all.iter().find(|(at, _)| *at == last).map(|(_, times)| *times);
+        let launch_ns = times.and_then(|times| ranks[last].launch_ns(times));
+        if let Some(launch_ns) = launch_ns.filter(|launch_ns| *launch_ns > before_ns) {
+            own.n_late_launches += 1;
+            // (A launch that is recorded to begin after its kernel is late by the kernel.)
+            let late_ns = launch_ns.min(last_ns).saturating_sub(before_ns);
+            own.late_launch_ns = own.late_launch_ns.saturating_add(late_ns);
+        }
+        for (at, (start, end)) in of_all {
+            waits[*at].n += 1;
+            if *at != last && is_wanted(*at) {
+                waiting[at * n + last].push((*start, last_ns.min(*end)));
+            }
+        }
+    }
+    let wanted = waits.into_iter().enumerate().filter(|(at, own)| own.n > 0 && is_wanted(*at));
+    let row = |(at, own): (usize, Waits)| {
+        let of_rank = &mut waiting[at * n..(at + 1) * n];
+        (ranks[at].name.clone(), own.waiting(ranks, at, of_rank, replays))
+    };
+    wanted.map(row).collect()
 }
 
 /// Why no collective of these ranks could be matched: the first gate that is shut.

@@ -10,7 +10,8 @@
 //! A rank may begin a call before another one's recording begins: the profiler starts later there. That call is left out.
 
 use report::units::{plural, time};
-use report::{Cell, Column, Row, Table, Unit};
+use report::{Cell, Column, Row, Unit};
+use serde::Serialize;
 use timeline::intervals::Interval;
 
 use crate::calls::RankCalls;
@@ -31,13 +32,16 @@ const CLOCK_NS: i64 = 50_000;
 const UNMATCHED: &str = "the calls of the ranks could not be matched";
 
 /// A function on one rank.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct CpuRow {
-    rank: String,
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct CpuRow {
     call: String,
+    rank: String,
     n: u64,
     total_ns: i64,
-    waits: Option<CpuWaits>,
+    waits_ns: Option<i64>,
+    n_last: Option<u64>,
+    most: String,
+    most_ns: i64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,7 +50,8 @@ struct CpuWaits {
     ns: i64,
     /// By rank that comes last.
     of: Vec<i64>,
-    most: String,
+    /// The rank for which it waits most, and how long; empty where it waits for none.
+    most: (String, i64),
 }
 
 impl Row for CpuRow {
@@ -84,30 +89,35 @@ impl Row for CpuRow {
             title: "Until the last rank joins",
             unit: Unit::Time,
             help: "Of it, the time before the last rank joins, in calls that are not over by then.",
-            cell: |row| Cell::or_missing(row.waits.as_ref().map(|own| own.ns), Cell::Ns, UNMATCHED),
+            cell: |row| Cell::or_missing(row.waits_ns, Cell::Ns, UNMATCHED),
         },
         Column {
             key: "n_last",
             title: "Last to join",
             unit: Unit::Count,
             help: "Calls that this rank joins last.",
-            cell: |row| {
-                Cell::or_missing(row.waits.as_ref().map(|own| own.n_last), Cell::Count, UNMATCHED)
-            },
+            cell: |row| Cell::or_missing(row.n_last, Cell::Count, UNMATCHED),
         },
         Column {
             key: "most",
-            title: "Most of it for",
+            title: "Waits most for",
             unit: Unit::Text,
             help: "The rank for which it waits most.",
-            cell: |row| row.waits.as_ref().map_or("", |own| own.most.as_str()).into(),
+            cell: |row| row.most.as_str().into(),
+        },
+        Column {
+            key: "most_ns",
+            title: "Waits for that one",
+            unit: Unit::Time,
+            help: "Its waits for that rank.",
+            cell: |row| Cell::Ns(row.most_ns),
         },
     ];
 }
 
 /// The calls in which the CPUs of these ranks wait for each other, and a sentence on the function that takes most; `None` without any.
 /// `known`: with the clocks that collectives of the GPU have shown to be one.
-pub(crate) fn on_cpu(ranks: &[&RankCalls], known: &Known) -> Option<(String, Table)> {
+pub(crate) fn on_cpu(ranks: &[&RankCalls], known: &Known) -> Option<(String, Vec<CpuRow>)> {
     let mut names: Vec<&str> = Vec::new();
     for kind in ranks.iter().flat_map(|rank| &rank.on_cpu) {
         if !names.contains(&kind.name.as_str()) {
@@ -123,7 +133,7 @@ pub(crate) fn on_cpu(ranks: &[&RankCalls], known: &Known) -> Option<(String, Tab
     all.swap(0, most);
     let sentence = sentence(&all[0]);
     let rows: Vec<CpuRow> = all.into_iter().flat_map(|one| one.rows).collect();
-    Some((sentence, Table::of("cpu_waits", "Calls in which the CPUs wait for each other", &rows)))
+    Some((sentence, rows))
 }
 
 /// A function on all ranks that call it.
@@ -168,17 +178,20 @@ fn rows(ranks: &[&RankCalls], name: &str, Known { groups, clocks, .. }: &Known) 
     }
     let row = |((at, own), waits): ((usize, &Vec<Interval>), Option<CpuWaits>)| {
         let total_ns = own.iter().fold(0_i64, |sum, (from, to)| sum.saturating_add(to - from));
-        let (rank, call) = (ranks[at].name.clone(), name.to_owned());
-        (!own.is_empty()).then_some(CpuRow { rank, call, n: own.len() as u64, total_ns, waits })
+        let (waits_ns, n_last) = waits.as_ref().map(|own| (own.ns, own.n_last)).unzip();
+        let (most, most_ns) = waits.map(|own| own.most).unwrap_or_default();
+        let (rank, call, n) = (ranks[at].name.clone(), name.to_owned(), own.len() as u64);
+        let row = CpuRow { call, rank, n, total_ns, waits_ns, n_last, most, most_ns };
+        (!own.is_empty()).then_some(row)
     };
     found.rows = calls.iter().enumerate().zip(waits).filter_map(row).collect();
     found
 }
 
 /// The rank for which one waits most.
-fn most(ranks: &[&RankCalls], members: &[usize], own: &CpuWaits) -> String {
+fn most(ranks: &[&RankCalls], members: &[usize], own: &CpuWaits) -> (String, i64) {
     let most = own.of.iter().zip(members).filter(|(ns, _)| **ns > 0).max_by_key(|(ns, _)| **ns);
-    most.map(|(ns, at)| format!("{} ({})", ranks[*at].name, time(*ns))).unwrap_or_default()
+    most.map(|(ns, at)| (ranks[*at].name.clone(), *ns)).unwrap_or_default()
 }
 
 /// The nth call of each of some ranks.
@@ -255,8 +268,8 @@ fn sentence(OfName { rows, groups, n_before }: &OfName) -> String {
     };
     let call = rows.first().map_or("", |row| row.call.as_str());
     let all = between(rows.iter().map(|row| row.total_ns).collect());
-    let waits: Vec<i64> = rows.iter().filter_map(|row| Some(row.waits.as_ref()?.ns)).collect();
-    let last = rows.iter().filter_map(|row| Some((row.waits.as_ref()?.n_last, row)));
+    let waits: Vec<i64> = rows.iter().filter_map(|row| row.waits_ns).collect();
+    let last = rows.iter().filter_map(|row| Some((row.n_last?, row)));
     // (Of equal ones the first.)
     let last = last.reduce(|a, b| if b.0 > a.0 { b } else { a });
     let mut text =
@@ -310,25 +323,26 @@ mod tests {
         let ranks: Vec<&RankCalls> = ranks.iter().collect();
         let one_clock = on_clocks(&ranks, Clocks::default());
         let found = rows(&ranks, "broadcast_pyobj", &one_clock).rows;
-        let waits = |row: &CpuRow| row.waits.clone().map(|own| (own.n_last, own.ns, own.most));
+        let waits =
+            |row: &CpuRow| Some((row.n_last?, row.waits_ns?, row.most.clone(), row.most_ns));
         assert_eq!(
             found.iter().filter_map(waits).collect::<Vec<_>>(),
             [
-                (0, 170 * us, "1 (170 µs)".to_owned()),
-                (2, 0, String::new()),
-                (0, 80 * us, "1 (80.0 µs)".to_owned()),
+                (0, 170 * us, "1".to_owned(), 170 * us),
+                (2, 0, String::new(), 0),
+                (0, 80 * us, "1".to_owned(), 80 * us),
             ]
         );
-        let (said, table) = on_cpu(&ranks, &one_clock).expect("there are calls");
+        let (said, rows_of_all) = on_cpu(&ranks, &one_clock).expect("there are calls");
         assert_eq!(
             said,
             "The CPUs wait for each other in broadcast_pyobj: a rank is in it for 36.0 µs to 200 µs in all, 0 ns to 170 µs of that before the \
              last rank joins. Rank 1 is the last in 2 of 2 calls."
         );
-        assert_eq!(table.n_rows(), 3);
+        assert_eq!(rows_of_all.len(), 3);
         // Without one clock, calls that do not overlap on all ranks tell nothing of who is late.
         let unmatched = rows(&ranks, "broadcast_pyobj", &on_clocks(&ranks, Clocks::apart(3)));
-        assert!(unmatched.rows.iter().all(|row| row.waits.is_none()));
+        assert!(unmatched.rows.iter().all(|row| row.waits_ns.is_none()));
         assert_eq!(
             sentence(&unmatched),
             "The CPUs wait for each other in broadcast_pyobj: a rank is in it for 36.0 µs to 200 µs in all."
@@ -370,7 +384,7 @@ mod tests {
         let (sentence, _) =
             on_cpu(&ranks, &on_clocks(&ranks, Clocks::apart(4))).expect("there are calls");
         let found = rows(&ranks, &ranks[0].on_cpu[0].name, &on_clocks(&ranks, Clocks::apart(4)));
-        let waits = |row: &CpuRow| row.waits.clone().map(|own| (own.ns / 1_000, own.most));
+        let waits = |row: &CpuRow| Some((row.waits_ns? / 1_000, row.most.clone()));
         (found.rows.iter().map(waits).collect(), sentence)
     }
 
@@ -380,21 +394,18 @@ mod tests {
         let groups: Vec<&[i64]> = [&[world][..], &tensor, &[&[0, 2], &[1, 3]]].concat();
         let (waits, sentence) = said(&pairs("gloo:all_reduce", &groups));
         let wait = |us: i64, whom: &str| Some((us, whom.to_owned()));
-        assert_eq!(
-            waits,
-            [
-                wait(3_950, "2 (3.95 ms)"),
-                wait(1_850, "3 (1.85 ms)"),
-                wait(1_000, "0 (1.00 ms)"),
-                wait(0, "")
-            ]
-        );
+        assert_eq!(waits, [wait(3_950, "2"), wait(1_850, "3"), wait(1_000, "0"), wait(0, "")]);
         assert!(sentence.contains("(in 2 groups of 2), 0 ns to 3.95 ms of that"), "{sentence}");
         // Where no listed group can be the one, only the time is told; nor whom a receiver waits for.
         let (waits, sentence) = said(&pairs("gloo:all_reduce", &[world, tensor[0], tensor[1]]));
         assert_eq!(waits, [None, None, None, None]);
         assert!(sentence.ends_with("in all."), "{sentence}");
         assert_eq!(said(&pairs("gloo:recv", &groups)).0, [None, None, None, None]);
+    }
+
+    #[test]
+    fn json_keys_are_column_keys() {
+        testkit::assert_keys(&CpuRow::default(), CpuRow::COLUMNS.iter().map(|one| one.key));
     }
 
     #[test]

@@ -41,8 +41,10 @@ const APART_PART: i64 = 5;
 pub(crate) struct Matches {
     /// The places of its ranks.
     pub(crate) members: Vec<usize>,
-    /// Whether ranks of it have no file: one of those may join later than all.
-    pub(crate) is_part: bool,
+    /// Ranks of it that have no file: one of those may join later than all.
+    pub(crate) n_missing: usize,
+    /// Whether a rank may leave before all have joined.
+    pub(crate) is_broadcast: bool,
     /// Of each call when its kernel runs on every rank.
     pub(crate) calls: Vec<Vec<(usize, Interval)>>,
 }
@@ -55,11 +57,15 @@ pub(crate) fn matches(
     slack_ns: Option<i64>,
 ) -> Vec<Matches> {
     let of_files = slack_ns.is_some();
-    let Some((_, Kind { group_size, .. })) = of_ranks.first() else { return Vec::new() };
+    let Some((_, Kind { group_size, is_broadcast, .. })) = of_ranks.first() else {
+        return Vec::new();
+    };
     let matched = |own: &[(usize, &Kind)], size: usize, most_apart: MostApart| {
         let calls = together(own, most_apart, slack_ns.unwrap_or_default());
         let members = own.iter().map(|(at, _)| *at).collect();
-        (!calls.is_empty()).then_some(Matches { members, is_part: own.len() < size, calls })
+        let n_missing = size.saturating_sub(own.len());
+        let is_broadcast = *is_broadcast;
+        (!calls.is_empty()).then_some(Matches { members, n_missing, is_broadcast, calls })
     };
     if of_ranks.iter().all(|(_, kind)| kind.group_size.is_some()) {
         let size = group_size.and_then(|n| usize::try_from(n).ok()).unwrap_or_default();

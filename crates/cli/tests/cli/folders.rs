@@ -92,6 +92,15 @@ fn diagnose_compares_the_ranks_of_a_folder() {
     assert!(run.stdout.contains(late), "{}", run.stdout);
     let first = "The GPU runs no kernel but communication for 80.8% of its span (800 µs, 700 µs of it because rank 1 joins later).";
     assert!(run.stdout.contains(first), "{}", run.stdout);
+    // As JSON, with the same rows in both documents.
+    let json = folder.run(&["diagnose", "run", "--json"]).done().json();
+    assert_eq!(json["ranks"]["ranks"][0]["exposed_ns"], 700_000);
+    assert_eq!(json["ranks"]["groups"][0]["last"], "1");
+    folder.run(&["report", "--cpu-trace", "run", "--json-out", "r.json"]).done();
+    let report: serde_json::Value = serde_json::from_str(&folder.text("r.json")).unwrap();
+    assert_eq!(report["ranks"], json["ranks"]);
+    let alone = folder.run(&["diagnose", "run/TP-0.json", "--json"]).done().json();
+    assert!(alone["ranks"].is_null(), "{}", alone["ranks"]);
     // The one that comes late is not told to wait for itself, though its device has the name of the other rank.
     folder.write("run/TP-0.json", that_joins(0, 800_000));
     folder.write("run/TP-1.json", that_joins(1, 100_000));
