@@ -5,8 +5,9 @@ use host::links::GpuSide;
 use timeline::intervals::{Interval, holds};
 use trace::Details;
 
-use crate::calls::{OnCpu, RankCalls, moved};
+use crate::calls::{Kind, OnCpu, RankCalls, moved};
 use crate::clocks::{OfKey, by_key};
+use crate::groups::{Group, Groups};
 use crate::known::Known;
 use crate::same_calls::Matches;
 use crate::waits::Waits;
@@ -80,7 +81,7 @@ impl Matched {
         let matches: Vec<&Matches> = known.matches.iter().filter(tells).collect();
         let rows = rows(&ranks, &matches, within, (&is_wanted, true));
         let is_none = of_files && known.matches.is_empty();
-        let none = if is_none { why_none(&ranks) } else { String::new() };
+        let none = if is_none { why_none(&ranks, &known.groups) } else { String::new() };
         let is_part = matches.iter().any(|found| found.n_missing > 0);
         Self { rows, of_files, none, is_part }
     }
@@ -205,47 +206,50 @@ fn rows(
 }
 
 /// Why no collective of these ranks could be matched: the first gate that is shut.
-fn why_none(ranks: &[&RankCalls]) -> String {
-    let without: Vec<&str> =
-        ranks.iter().filter(|rank| rank.kinds.is_empty()).map(|rank| &*rank.name).collect();
-    if without.len() == ranks.len() {
+fn why_none(ranks: &[&RankCalls], groups: &Groups) -> String {
+    let (with, without): (Vec<&RankCalls>, Vec<&RankCalls>) =
+        ranks.iter().partition(|rank| !rank.kinds.is_empty());
+    if with.is_empty() {
         return "The files have no collectives of which all ranks wait for each other.".to_owned();
     }
-    let named = |names: &[&str]| match names {
-        [one] => format!("Rank {one} has"),
-        all => format!("Ranks {} have", all.join(", ")),
-    };
-    if !without.is_empty() {
-        return format!(
-            "{} no collective, and the others have some: these are not the ranks of one run, or of one time.",
-            named(&without)
-        );
+    if let [one] = with[..] {
+        let names: Vec<&str> = without.iter().map(|rank| &*rank.name).collect();
+        return match names[..] {
+            [name] => format!("Rank {name} has no collective, and the others have some."),
+            _ => format!("Only rank {} has collectives, of those that are compared.", one.name),
+        };
     }
-    let kinds = || ranks.iter().flat_map(|rank| &rank.kinds);
-    if kinds().all(|kind| kind.is_broadcast) {
-        return "The files have broadcasts alone, which do not show whether the clocks are one."
-            .to_owned();
-    }
-    match kinds().filter_map(|kind| kind.group_size).max() {
-        Some(size) if i64::try_from(ranks.len()).is_ok_and(|n| n < size) => format!(
-            "The collectives are of groups of {size} ranks, and the files are of {}.",
-            ranks.len()
-        ),
-        _ => {
-            let is_even = |one: &OfKey<'_>| {
-                let own = &one.of_ranks;
-                let n = own.first().map_or(0, |(_, kind)| kind.calls.len());
-                own.len() > 1 && own.iter().all(|(_, kind)| kind.calls.len() == n)
-            };
-            let why = match by_key(ranks).iter().any(is_even) {
-                true => {
-                    "Kernels that the ranks call equally often do not run at one time and end together, whatever constant their clocks differ by."
-                }
-                false => "The ranks call them unequally often.",
-            };
-            why.to_owned()
+    // By kind and group: which ranks call it, of how many.
+    let mut found: Vec<(bool, Vec<&Kind>, usize)> = Vec::new();
+    for OfKey { is_broadcast, of_ranks } in by_key(ranks) {
+        let is_recorded = of_ranks.iter().all(|(_, kind)| kind.group_size.is_some());
+        if is_recorded {
+            let n = of_ranks.len();
+            found.push((is_broadcast, of_ranks.iter().map(|(_, kind)| *kind).collect(), n));
+            continue;
+        }
+        for Group { members, .. } in &groups.all {
+            let own = of_ranks.iter().filter(|(at, _)| members.contains(at));
+            found.push((is_broadcast, own.map(|(_, kind)| *kind).collect(), members.len()));
         }
     }
+    found.retain(|(_, own, _)| own.len() > 1);
+    let is_even = |(_, own, n): &(bool, Vec<&Kind>, usize)| {
+        own.len() == *n && own.iter().all(|kind| kind.calls.len() == own[0].calls.len())
+    };
+    let why = match () {
+        () if found.is_empty() => {
+            "No two of these ranks call the same kind of collective in a group that both are in."
+        }
+        () if !found.iter().any(is_even) => "The ranks of a group call them unequally often.",
+        () if found.iter().filter(|one| is_even(one)).all(|(is_broadcast, ..)| *is_broadcast) => {
+            "The ranks call only broadcasts equally often, and those show no constant by which the clocks differ."
+        }
+        () => {
+            "Kernels that the ranks call equally often do not run at one time and end together, whatever constant their clocks differ by."
+        }
+    };
+    why.to_owned()
 }
 
 #[cfg(test)]
@@ -255,7 +259,6 @@ mod tests {
     use trace::{Collective, Row};
 
     use super::*;
-    use crate::calls::Kind;
 
     #[test]
     fn kernels_of_an_engine_are_matched_by_their_name_where_they_end_together() {
@@ -331,6 +334,55 @@ mod tests {
         // Without collectives of all nothing shows that the clock is one.
         kinds.iter_mut().for_each(|rank| rank.kinds.retain(|kind| kind.is_broadcast));
         assert_eq!(all(&kinds), Matched::default());
+    }
+
+    #[test]
+    fn the_reason_for_no_match_is_the_gate_that_is_shut() {
+        let kind = |key: &str, group_size, is_broadcast, ends: &[i64]| Kind {
+            key: key.to_owned(),
+            group_size,
+            is_broadcast,
+            calls: ends.iter().map(|end| (end - 50_000, *end)).collect(),
+        };
+        let rank = |rank: i64, groups: &[&[i64]], kinds: Vec<Kind>| RankCalls {
+            name: rank.to_string(),
+            rank,
+            groups: groups.iter().map(|one| one.to_vec()).collect(),
+            kinds,
+            shift_ns: Some(0),
+            ..RankCalls::default()
+        };
+        let why = |ranks: &[RankCalls]| {
+            let found = Matched::of_ranks(&ranks.iter().collect::<Vec<_>>(), None);
+            found.why_none().to_owned()
+        };
+        let reduce = |size, ends: &[i64]| vec![kind("allreduce", size, false, ends)];
+        // A group of eight of which two have a file: its size keeps nothing from being matched.
+        let apart = [1_000_000, 2_000_000];
+        let of = |rank_of, size, ends: &[i64]| rank(rank_of, &[], reduce(size, ends));
+        let found = why(&[of(0, Some(8), &apart), of(1, Some(8), &[5_000_000, 6_000_000])]);
+        assert!(found.starts_with("Kernels that the ranks call equally often"), "{found}");
+        let found = why(&[of(0, Some(8), &apart), of(1, Some(8), &apart[..1])]);
+        assert_eq!(found, "The ranks of a group call them unequally often.");
+        // A rank without any is no reason where two others have some.
+        let found = why(&[of(0, None, &apart), of(1, None, &apart[..1]), rank(2, &[], vec![])]);
+        assert_eq!(found, "The ranks of a group call them unequally often.");
+        let found = why(&[of(0, None, &apart), rank(1, &[], vec![]), rank(2, &[], vec![])]);
+        assert_eq!(found, "Only rank 0 has collectives, of those that are compared.");
+        let found = why(&[of(0, None, &apart), rank(1, &[], vec![])]);
+        assert_eq!(found, "Rank 1 has no collective, and the others have some.");
+        // Broadcasts show a constant, where they are enough.
+        let broadcast = |ends: &[i64]| vec![kind("broadcast", Some(2), true, ends)];
+        let found = why(&[
+            rank(0, &[], broadcast(&apart)),
+            rank(1, &[], broadcast(&[1_400_000, 2_900_000])),
+        ]);
+        assert!(found.starts_with("The ranks call only broadcasts equally often"), "{found}");
+        // Ranks of groups that have none in common.
+        let (one, other): (&[i64], &[i64]) = (&[0, 2], &[1, 3]);
+        let reduced = |name: &str| vec![kind(name, None, false, &apart)];
+        let found = why(&[rank(0, &[one], reduced("a")), rank(1, &[other], reduced("b"))]);
+        assert!(found.starts_with("No two of these ranks call the same kind"), "{found}");
     }
 
     const RING: &str = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)";
