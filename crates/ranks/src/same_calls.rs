@@ -21,7 +21,8 @@ use crate::groups::{Group, Groups};
 
 /// What the names of NCCL's and RCCL's kernels begin with.
 const NCCL: &str = "nccl";
-/// Fewer calls may end together by chance, where nothing tells which ranks are a group.
+/// Fewer calls may end together by chance, where nothing tells which ranks are a group: calls that do not belong together end within
+/// [`APART_BY_NAME_NS`] of each other about once in 50 times where 1 ms lies between two calls, so four of them once in some million.
 const LEAST_AMONG: usize = 4;
 
 /// A broadcast that takes so many times as long as on the rank that joins last waited for most of it.
@@ -29,8 +30,10 @@ const WAITED: i64 = 2;
 /// Of the matches of a kind so many percent may not run at the same time: clocks differ a little. Above that none of it counts.
 pub(crate) const LEAST_TOGETHER_PCT: usize = 90;
 
-/// The kernels of a match end together: at most so far apart, in ns (measured on four MI300: up to 21 us), or this part of the
-/// longest waiting. Where they do not, their clocks may differ, and who comes last is not known.
+/// The kernels of a match end together: at most so far apart, in ns, or this part of the longest waiting. Where they do not, their clocks may
+/// differ, and who comes last is not known. The limit is more than twice the most that was measured where the clock is one (four MI300: up to
+/// 21 us), and no more than the least difference between two machines' clocks that was measured (three pairs: 48 us, 83 us and 209 us), which
+/// would pass for a spread otherwise. It cannot follow from the spread of the ends themselves: the constant is part of it.
 pub(crate) const LEAST_APART_NS: i64 = 50_000;
 /// The same of kernels of which only the name is recorded, however long they wait (measured on four GB300: up to 1.9 us).
 pub(crate) const APART_BY_NAME_NS: i64 = 10_000;
