@@ -59,7 +59,7 @@ impl OfGroup<'_> {
         };
         let wait = |rank: &&RankCalls| {
             let ns = matched.device(&rank.name)?.exposed_for(last).map_or(0, |wait| wait.ns);
-            let pct = ns as f64 / rank.span_ns().max(1) as f64 * 100.0;
+            let pct = ns as f64 * 100.0 / rank.span_ns().max(1) as f64;
             (rank.name != last).then_some((ns, pct))
         };
         let waits: Vec<(i64, f64)> = own.iter().filter_map(wait).collect();

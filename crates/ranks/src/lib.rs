@@ -12,6 +12,7 @@ mod by_group;
 mod bytes;
 mod calls;
 mod clocks;
+mod cpu_gates;
 mod groups;
 mod known;
 mod listed;

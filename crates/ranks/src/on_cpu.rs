@@ -1,11 +1,10 @@
 //! What the CPUs of ranks wait for each other: calls of gloo, and functions that send objects of Python.
 //!
 //! The nth call of a function on one rank belongs to the nth on each of the others of its group, where all of them call it equally often
-//! and the clocks are one. A rank waits from its own start until the last one joins, where it is still in the call then: who has gone by
-//! then (a rank of a broadcast that has what it needs) did not wait for the last.
+//! and [nothing contradicts that](crate::cpu_gates). A rank waits from its own start until the last one joins, where it is still in the
+//! call then: who has gone by then (a rank of a broadcast that has what it needs) did not wait for the last.
 //!
-//! The group is not recorded. It is all ranks, or the process groups of one size: the largest that no call contradicts. Where all wait,
-//! no rank leaves before another has joined, and they leave together.
+//! The group is not recorded. It is all ranks, or the process groups of one size: the largest that no call contradicts.
 //!
 //! A rank may begin a call before another one's recording begins: the profiler starts later there. That call is left out.
 
@@ -15,20 +14,12 @@ use serde::Serialize;
 use timeline::intervals::Interval;
 
 use crate::calls::RankCalls;
+use crate::cpu_gates::{Way, are_one, last_start, leave_apart, nth};
 use crate::groups::Group;
 use crate::known::Known;
 
-/// Of the matches of a function so many percent run on all ranks at some moment, where nothing else shows that the clocks are one.
-const LEAST_TOGETHER_PCT: usize = 90;
-/// Parts of the names of functions that no rank leaves before all have joined.
-const ALL_WAIT: [&str; 5] = ["all_reduce", "all_gather", "reduce_scatter", "alltoall", "barrier"];
 /// In these two ranks meet, and nothing tells which.
 const PAIRS: [&str; 2] = ["send", "recv"];
-/// The ends of a call in which all wait: at most so far apart, in ns (measured in pairs of two machines: up to 143 us; of calls of
-/// different groups, 0.7 ms in the middle).
-const APART_NS: i64 = 500_000;
-/// What the correction of a clock leaves, in ns.
-const CLOCK_NS: i64 = 50_000;
 const UNMATCHED: &str = "the calls of the ranks could not be matched";
 
 /// A function on one rank.
@@ -41,7 +32,7 @@ pub(crate) struct CpuRow {
     waits_ns: Option<i64>,
     n_last: Option<u64>,
     most: String,
-    most_ns: i64,
+    most_ns: Option<i64>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,8 +41,8 @@ struct CpuWaits {
     ns: i64,
     /// By rank that comes last.
     of: Vec<i64>,
-    /// The rank for which it waits most, and how long; empty where it waits for none.
-    most: (String, i64),
+    /// The rank for which it waits most, and how long; `None` where it waits for none.
+    most: Option<(String, i64)>,
 }
 
 impl Row for CpuRow {
@@ -110,7 +101,7 @@ impl Row for CpuRow {
             title: "Waits for that one",
             unit: Unit::Time,
             help: "Its waits for that rank.",
-            cell: |row| Cell::Ns(row.most_ns),
+            cell: |row| Cell::or_missing(row.most_ns, Cell::Ns, UNMATCHED),
         },
     ];
 }
@@ -153,7 +144,7 @@ fn rows(ranks: &[&RankCalls], name: &str, Known { groups, clocks, .. }: &Known) 
     };
     let calls: Vec<Vec<Interval>> = ranks.iter().map(|rank| calls(rank)).collect();
     let since = ranks.iter().filter_map(|rank| Some(rank.recorded?.0)).max().unwrap_or(i64::MIN);
-    let all_wait = ALL_WAIT.iter().any(|part| name.contains(part));
+    let way = Way::of(name);
     let mut waits: Vec<Option<CpuWaits>> = vec![None; ranks.len()];
     let mut found = OfName::default();
     let is_pair = PAIRS.iter().any(|part| name.contains(part));
@@ -162,10 +153,16 @@ fn rows(ranks: &[&RankCalls], name: &str, Known { groups, clocks, .. }: &Known) 
         let is_whole = callers().all(|at| family.iter().any(|one| one.members.contains(&at)));
         let of_group = |group: &&'_ Group| -> Option<Vec<&[Interval]>> {
             let own: Vec<&[Interval]> = group.members.iter().map(|at| &*calls[*at]).collect();
-            are_one(&own, all_wait, clocks.are_one(&group.members)).then_some(own)
+            let is_one_clock = clocks.are_one(&group.members);
+            let slack_ns = is_one_clock.then(|| clocks.slack_ns(&group.members));
+            are_one(&own, way, slack_ns).then_some(own)
         };
         let own: Option<Vec<_>> = family.iter().map(of_group).collect();
         let Some(own) = own.filter(|own| is_whole && !own.is_empty()) else { continue };
+        // (Calls of all ranks look like those of any smaller group, unless these go their own ways.)
+        if own.len() > 1 && way == Way::All && !leave_apart(&own) {
+            continue;
+        }
         found.groups = (own.len(), family[0].members.len());
         for (Group { members, .. }, own) in family.iter().zip(own) {
             let (of_members, n_before) = matched(&own, since);
@@ -179,7 +176,8 @@ fn rows(ranks: &[&RankCalls], name: &str, Known { groups, clocks, .. }: &Known) 
     let row = |((at, own), waits): ((usize, &Vec<Interval>), Option<CpuWaits>)| {
         let total_ns = own.iter().fold(0_i64, |sum, (from, to)| sum.saturating_add(to - from));
         let (waits_ns, n_last) = waits.as_ref().map(|own| (own.ns, own.n_last)).unzip();
-        let (most, most_ns) = waits.map(|own| own.most).unwrap_or_default();
+        let (most, most_ns) = waits.and_then(|own| own.most).unzip();
+        let most = most.unwrap_or_default();
         let (rank, call, n) = (ranks[at].name.clone(), name.to_owned(), own.len() as u64);
         let row = CpuRow { call, rank, n, total_ns, waits_ns, n_last, most, most_ns };
         (!own.is_empty()).then_some(row)
@@ -189,49 +187,9 @@ fn rows(ranks: &[&RankCalls], name: &str, Known { groups, clocks, .. }: &Known) 
 }
 
 /// The rank for which one waits most.
-fn most(ranks: &[&RankCalls], members: &[usize], own: &CpuWaits) -> (String, i64) {
+fn most(ranks: &[&RankCalls], members: &[usize], own: &CpuWaits) -> Option<(String, i64)> {
     let most = own.of.iter().zip(members).filter(|(ns, _)| **ns > 0).max_by_key(|(ns, _)| **ns);
-    most.map(|(ns, at)| (ranks[*at].name.clone(), *ns)).unwrap_or_default()
-}
-
-/// The nth call of each of some ranks.
-fn nth<'a>(
-    calls: &'a [&[Interval]],
-    nth: usize,
-) -> impl DoubleEndedIterator<Item = Interval> + ExactSizeIterator + 'a {
-    calls.iter().map(move |own| own[nth])
-}
-
-fn last_start(calls: &[&[Interval]], at: usize) -> i64 {
-    nth(calls, at).map(|(from, _)| from).max().unwrap_or_default()
-}
-
-/// Whether these ranks may call a function together.
-fn are_one(calls: &[&[Interval]], all_wait: bool, one_clock: bool) -> bool {
-    let n = calls.first().map_or(0, |own| own.len());
-    if n == 0 || calls.iter().any(|own| own.len() != n) {
-        return false;
-    }
-    let left_before = |at: usize, by_ns: i64| {
-        let joined = last_start(calls, at);
-        nth(calls, at).any(|(_, to)| to.saturating_add(by_ns) < joined)
-    };
-    let ends = |at: usize| nth(calls, at).map(|(_, to)| to);
-    let is_apart = |at: &usize| {
-        let difference = ends(*at).max().zip(ends(*at).min()).map(|(a, b)| a.saturating_sub(b));
-        difference > Some(APART_NS)
-    };
-    let n_most = |all: usize| n.saturating_mul(100 - all) / 100;
-    match all_wait {
-        true => {
-            !(0..n).any(|at| left_before(at, CLOCK_NS))
-                && (0..n).filter(is_apart).count() <= n_most(LEAST_TOGETHER_PCT)
-        }
-        false => {
-            one_clock
-                || (0..n).filter(|at| left_before(*at, 0)).count() <= n_most(LEAST_TOGETHER_PCT)
-        }
-    }
+    most.map(|(ns, at)| (ranks[*at].name.clone(), *ns))
 }
 
 /// What each rank waits, and how many calls were left out because they began before `since`.
@@ -328,9 +286,9 @@ mod tests {
         assert_eq!(
             found.iter().filter_map(waits).collect::<Vec<_>>(),
             [
-                (0, 170 * us, "1".to_owned(), 170 * us),
-                (2, 0, String::new(), 0),
-                (0, 80 * us, "1".to_owned(), 80 * us),
+                (0, 170 * us, "1".to_owned(), Some(170 * us)),
+                (2, 0, String::new(), None),
+                (0, 80 * us, "1".to_owned(), Some(80 * us)),
             ]
         );
         let (said, rows_of_all) = on_cpu(&ranks, &one_clock).expect("there are calls");

@@ -4,6 +4,7 @@ use report::{Cell, Column, Row, Unit};
 use serde::Serialize;
 
 const UNMATCHED: &str = "none of its collectives could be matched";
+const NO_WAIT: &str = "it waits for none";
 const CPU_TOO: &str = "CPUs wait for each other, too";
 const NO_LAST: &str = "the others wait for no one rank most of the time";
 
@@ -21,7 +22,7 @@ pub(crate) struct RankRow {
     pub(crate) exposed_ns: Option<i64>,
     pub(crate) saves_ns: Option<i64>,
     pub(crate) most: String,
-    pub(crate) most_ns: i64,
+    pub(crate) most_ns: Option<i64>,
     pub(crate) clock_ns: i64,
     pub(crate) groups: Vec<String>,
 }
@@ -128,7 +129,7 @@ impl Row for RankRow {
             title: "Waits for that one",
             unit: Unit::Time,
             help: "Its waits for that rank.",
-            cell: |row| Cell::Ns(row.most_ns),
+            cell: |row| Cell::or_missing(row.most_ns, Cell::Ns, NO_WAIT),
         },
         Column {
             key: "clock_ns",

@@ -78,8 +78,8 @@ impl Compared {
         section.intro.clone_from(&self.sentences);
         let table =
             Table::of("ranks", "Ranks, by the collectives that all of them call", &self.ranks)
-                .without_missing(&["saves_ns"])
-                .without_zero(&["n_late_launches", "late_launch_ns", "clock_ns"]);
+                .without_missing(&["behind_ns", "exposed_ns", "saves_ns", "most_ns"])
+                .without_zero(&["n", "n_last", "n_late_launches", "late_launch_ns", "clock_ns"]);
         // (Of one group the rows of its ranks say the same.)
         let is_one = self.groups.len() < 2;
         let table = if is_one { table.without("groups") } else { table };
@@ -90,7 +90,8 @@ impl Compared {
         }
         if !self.cpu_calls.is_empty() {
             let title = "Calls in which the CPUs wait for each other";
-            section.tables.push(Table::of("cpu_waits", title, &self.cpu_calls));
+            let table = Table::of("cpu_waits", title, &self.cpu_calls);
+            section.tables.push(table.without_missing(&["waits_ns", "n_last", "most_ns"]));
         }
         section
     }
@@ -117,7 +118,7 @@ impl RankCalls {
             exposed_ns: Some(waits.exposed_ns),
             saves_ns: waits.saves_ns,
             most: most.map(|wait| wait.last.clone()).unwrap_or_default(),
-            most_ns: most.map_or(0, |wait| wait.ns),
+            most_ns: most.map(|wait| wait.ns),
             ..row
         }
     }
