@@ -215,3 +215,29 @@ fn breakdown_says_what_to_know_first_and_draws_the_streams() {
         assert!(timeline.contains(part), "{part}: {timeline}");
     }
 }
+
+/// Four processes of DistributedDataParallel on CPUs; one sleeps 10 ms before the forward pass of every step.
+#[test]
+fn the_rank_that_sleeps_is_the_one_that_the_others_wait_for() {
+    let Some(truth) = testkit::shared("corpus/inputs/kineto-ranks/gloo_ddp.straggler.truth.json")
+    else {
+        return;
+    };
+    let folder = Folder::new("gloo-ddp");
+    std::fs::create_dir(folder.path().join("run")).unwrap();
+    for rank in 0..4 {
+        let name = format!("gloo_ddp_rank{rank}.json.gz");
+        std::fs::copy(truth.with_file_name(&name), folder.path().join("run").join(name)).unwrap();
+    }
+    let json = folder.run(&["diagnose", "run", "--json"]).done().json();
+    let truth: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(truth).unwrap()).unwrap();
+    let rows = json["ranks"]["cpu_calls"].as_array().unwrap();
+    assert_eq!(rows.len(), 4);
+    for row in rows {
+        let (rank, ours) = (row["rank"].as_str().unwrap(), row["waits_ns"].as_f64().unwrap() / 1e3);
+        let theirs = truth["total_wait_us"][rank].as_f64().unwrap();
+        assert!((ours - theirs).abs() < 0.1, "rank {rank}: {ours} and {theirs} us");
+        assert_eq!(row["n_last"], if rank == "1" { 6 } else { 0 });
+    }
+}
