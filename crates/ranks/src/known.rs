@@ -2,8 +2,7 @@
 
 use crate::calls::RankCalls;
 use crate::clocks::{Clocks, OfKey, by_key};
-use crate::groups::Groups;
-use crate::matched::Matched;
+use crate::groups::{Groups, MOST_RANKS};
 use crate::same_calls::{Matches, matches};
 
 /// What is known of several ranks. It does not depend on which rank is asked about, so a run of many ranks computes it once.
@@ -22,7 +21,7 @@ pub(crate) struct Known {
 impl Known {
     /// Of these ranks; of more than are matched nothing.
     pub(crate) fn of(ranks: &[&RankCalls]) -> Self {
-        if ranks.len() > Matched::MOST_RANKS {
+        if ranks.len() > MOST_RANKS {
             return Self::default();
         }
         let groups = Groups::of(ranks);

@@ -7,7 +7,7 @@ use trace::Details;
 
 use crate::calls::{Kind, OnCpu, RankCalls, moved};
 use crate::clocks::{OfKey, by_key};
-use crate::groups::{Group, Groups};
+use crate::groups::{Group, Groups, MOST_RANKS};
 use crate::known::Known;
 use crate::same_calls::Matches;
 use crate::waits::Waits;
@@ -26,7 +26,7 @@ pub struct Matched {
 
 impl Matched {
     /// More devices than a machine has, or ranks than a person compares, are not matched.
-    pub const MOST_RANKS: usize = 256;
+    pub const MOST_RANKS: usize = MOST_RANKS;
 
     /// What that means.
     pub const OTHERS: &'static str = "One of those may join later than all that are given.";
