@@ -11,7 +11,7 @@ mod sections;
 use diagnosis::{Diagnosis, Facts, diagnose_ranks};
 use host::{HostIndex, host};
 use joint::{SameRun, same_run};
-use ranks::OneRun;
+use ranks::{Compared, OneRun};
 use report::{Section, document, html_document};
 use snapshot::{RunFacts, SnapshotReport};
 use trace::{Details, Trace};
@@ -80,7 +80,7 @@ struct OfTrace<'a> {
     host: host::HostReport,
     diagnosis: Diagnosis,
     /// What the ranks of its run tell of each other.
-    ranks: Option<Section>,
+    ranks: Option<Compared>,
     /// Whether the snapshot is of the same run; `None` where there is no snapshot.
     same_run: Option<SameRun>,
 }
@@ -96,7 +96,7 @@ impl<'a> OfTrace<'a> {
             None => facts,
         };
         let diagnosis = diagnose_ranks(&facts, triage_of);
-        let ranks = run.map(OneRun::section);
+        let ranks = run.map(OneRun::compared);
         let same_run = memory.map(|memory| same_run(&index.slices, details, memory.facts));
         let figures = CpuFigures::of(&host);
         Self { name, trace, triage, figures, host, diagnosis, ranks, same_run }

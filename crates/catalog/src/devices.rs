@@ -20,6 +20,10 @@ pub enum Format {
     F8,
     /// 8-bit integers.
     I8,
+    /// 6-bit floats with a scale for each block.
+    F6,
+    /// 4-bit floats with a scale for each block.
+    F4,
 }
 
 impl Format {
@@ -34,17 +38,19 @@ impl Format {
             Self::Bf16 => "bf16",
             Self::F8 => "fp8",
             Self::I8 => "int8",
+            Self::F6 => "fp6",
+            Self::F4 => "fp4",
         }
     }
 
-    /// Bytes of a value.
+    /// Bytes of a value; of what is packed into bytes, of one that holds it alone.
     #[must_use]
     pub fn bytes(self) -> i128 {
         match self {
             Self::F64 => 8,
             Self::F32 | Self::Tf32 => 4,
             Self::F16 | Self::Bf16 => 2,
-            Self::F8 | Self::I8 => 1,
+            Self::F8 | Self::I8 | Self::F6 | Self::F4 => 1,
         }
     }
 
@@ -74,8 +80,9 @@ pub struct Roof {
     pub units: u64,
     /// Memory in GiB, nominal.
     pub memory_gib: &'static [u64],
-    /// Rates of matrix products in TFLOP/s, 0 where the device has none or sources differ: fp64, fp32, tf32, fp16, bf16, fp8, int8.
-    rates: [f64; 7],
+    /// Rates of matrix products in TFLOP/s, 0 where the device has none or sources differ: fp64, fp32, tf32, fp16, bf16, fp8, int8,
+    /// fp6, fp4.
+    rates: [f64; 9],
     /// Memory bandwidth in GB/s.
     pub gb_per_s: f64,
     /// What large 16-bit products reach in TFLOP/s, where somebody measured it.
@@ -96,6 +103,8 @@ impl Roof {
             Format::Bf16,
             Format::F8,
             Format::I8,
+            Format::F6,
+            Format::F4,
         ];
         let at = all.iter().position(|of| *of == format)?;
         Some(self.rates[at]).filter(|rate| *rate > 0.0)
@@ -146,44 +155,47 @@ const fn roof(
     title: &'static str,
     names: &'static [&'static str],
     (units, memory_gib): (u64, &'static [u64]),
-    rates: [f64; 7],
+    rates: [f64; 9],
     (gb_per_s, ceiling_tflops): (f64, Option<f64>),
     source: &'static str,
 ) -> Roof {
     Roof { title, names, units, memory_gib, rates, gb_per_s, ceiling_tflops, source }
 }
 
-/// fp64, fp32, tf32, fp16, bf16, fp8, int8; fp32 of NVIDIA is that of the vector units.
+/// fp64, fp32, tf32, fp16, bf16, fp8, int8, fp6, fp4; fp32 of NVIDIA is that of the vector units. The 4-bit rate of B300 differs by source
+/// (12,600 to 15,000), that of B200 is the one of its own sheet (9,000; the sheet of DGX has 10,000). AMD's 6- and 4-bit rates are one:
+/// 16,384 operations a cycle and compute unit.
 #[rustfmt::skip]
 pub const ROOFS: &[Roof] = &[
-    roof("V100 SXM2", &["tesla v100-sxm2-16gb", "tesla v100-sxm2-32gb"], (80, &[16, 32]), [7.8, 15.7, 0.0, 125.0, 0.0, 0.0, 0.0], (900.0, None), SHEET),
-    roof("V100 PCIe", &["tesla v100-pcie-16gb", "tesla v100-pcie-32gb"], (80, &[16, 32]), [7.0, 14.0, 0.0, 112.0, 0.0, 0.0, 0.0], (900.0, None), SHEET),
-    roof("T4", &["tesla t4"], (40, &[15, 16]), [0.0, 8.1, 0.0, 65.0, 0.0, 0.0, 130.0], (320.0, None), SHEET),
-    roof("A100 SXM4 40 GB", &["a100-sxm4-40gb", "a100-pg509-200"], (108, &[40]), [19.5, 19.5, 156.0, 312.0, 312.0, 0.0, 624.0], (1555.0, Some(271.2)), ML),
-    roof("A100 SXM4 80 GB", &["a100-sxm4-80gb"], (108, &[80]), [19.5, 19.5, 156.0, 312.0, 312.0, 0.0, 624.0], (2039.0, Some(271.2)), ML),
-    roof("A100 PCIe 40 GB", &["a100-pcie-40gb"], (108, &[40]), [19.5, 19.5, 156.0, 312.0, 312.0, 0.0, 624.0], (1555.0, Some(252.9)), ML),
-    roof("A100 PCIe 80 GB", &["a100 80gb pcie"], (108, &[80]), [19.5, 19.5, 156.0, 312.0, 312.0, 0.0, 624.0], (1935.0, Some(252.9)), ML),
-    roof("A10", &["a10"], (72, &[24]), [0.0, 31.2, 62.5, 125.0, 125.0, 0.0, 250.0], (600.0, None), SHEET),
-    roof("L4", &["l4"], (58, &[24]), [0.0, 30.3, 60.0, 121.0, 121.0, 242.5, 242.5], (300.0, None), SHEET),
-    roof("L40S", &["l40s"], (142, &[48]), [0.0, 91.6, 183.0, 362.0, 362.0, 733.0, 733.0], (864.0, None), ML),
-    roof("H100 SXM5", &["h100 80gb hbm3"], (132, &[80]), [67.0, 66.9, 494.5, 989.4, 989.4, 1979.0, 1979.0], (3350.0, Some(794.5)), ML),
-    roof("H100 PCIe", &["h100 pcie"], (114, &[80]), [51.0, 51.2, 378.0, 756.0, 756.0, 1513.0, 1513.0], (2039.0, None), ML),
-    roof("H200", &["h200"], (132, &[141, 140]), [67.0, 66.9, 494.5, 989.4, 989.4, 1979.0, 1979.0], (4800.0, Some(794.5)), ML),
-    roof("H800", &["h800"], (132, &[80]), [0.0, 66.9, 494.5, 989.4, 989.4, 1979.0, 1979.0], (3350.0, None), SHEET),
-    roof("H20", &["h20"], (78, &[96]), [1.0, 44.0, 74.0, 148.0, 148.0, 296.0, 296.0], (4000.0, Some(136.5)), SHEET),
-    roof("B200", &["b200"], (148, &[180]), [37.0, 75.0, 1125.0, 2250.0, 2250.0, 4500.0, 4500.0], (8000.0, Some(1745.0)), ML),
-    roof("GB200", &["gb200"], (152, &[186]), [0.0, 80.0, 1250.0, 2500.0, 2500.0, 5000.0, 5000.0], (8000.0, Some(1822.0)), ML),
-    roof("B300", &["b300 sxm6 ac"], (148, &[270, 288]), [0.0, 75.0, 1125.0, 2250.0, 2250.0, 4500.0, 0.0], (8000.0, Some(1769.0)), ML),
-    roof("MI210", &["mi210"], (104, &[64]), [45.3, 45.3, 0.0, 181.0, 181.0, 0.0, 181.0], (1638.0, None), ROCM),
+    roof("V100 SXM2", &["tesla v100-sxm2-16gb", "tesla v100-sxm2-32gb"], (80, &[16, 32]), [7.8, 15.7, 0.0, 125.0, 0.0, 0.0, 0.0, 0.0, 0.0], (900.0, None), SHEET),
+    roof("V100 PCIe", &["tesla v100-pcie-16gb", "tesla v100-pcie-32gb"], (80, &[16, 32]), [7.0, 14.0, 0.0, 112.0, 0.0, 0.0, 0.0, 0.0, 0.0], (900.0, None), SHEET),
+    roof("T4", &["tesla t4"], (40, &[15, 16]), [0.0, 8.1, 0.0, 65.0, 0.0, 0.0, 130.0, 0.0, 0.0], (320.0, None), SHEET),
+    roof("A100 SXM4 40 GB", &["a100-sxm4-40gb", "a100-pg509-200"], (108, &[40]), [19.5, 19.5, 156.0, 312.0, 312.0, 0.0, 624.0, 0.0, 0.0], (1555.0, Some(271.2)), ML),
+    roof("A100 SXM4 80 GB", &["a100-sxm4-80gb"], (108, &[80]), [19.5, 19.5, 156.0, 312.0, 312.0, 0.0, 624.0, 0.0, 0.0], (2039.0, Some(271.2)), ML),
+    roof("A100 PCIe 40 GB", &["a100-pcie-40gb"], (108, &[40]), [19.5, 19.5, 156.0, 312.0, 312.0, 0.0, 624.0, 0.0, 0.0], (1555.0, Some(252.9)), ML),
+    roof("A100 PCIe 80 GB", &["a100 80gb pcie"], (108, &[80]), [19.5, 19.5, 156.0, 312.0, 312.0, 0.0, 624.0, 0.0, 0.0], (1935.0, Some(252.9)), ML),
+    roof("A10", &["a10"], (72, &[24]), [0.0, 31.2, 62.5, 125.0, 125.0, 0.0, 250.0, 0.0, 0.0], (600.0, None), SHEET),
+    roof("L4", &["l4"], (58, &[24]), [0.0, 30.3, 60.0, 121.0, 121.0, 242.5, 242.5, 0.0, 0.0], (300.0, None), SHEET),
+    roof("L40S", &["l40s"], (142, &[48]), [0.0, 91.6, 183.0, 362.0, 362.0, 733.0, 733.0, 0.0, 0.0], (864.0, None), ML),
+    roof("H100 SXM5", &["h100 80gb hbm3"], (132, &[80]), [67.0, 66.9, 494.5, 989.4, 989.4, 1979.0, 1979.0, 0.0, 0.0], (3350.0, Some(794.5)), ML),
+    roof("H100 PCIe", &["h100 pcie"], (114, &[80]), [51.0, 51.2, 378.0, 756.0, 756.0, 1513.0, 1513.0, 0.0, 0.0], (2039.0, None), ML),
+    roof("H200", &["h200"], (132, &[141, 140]), [67.0, 66.9, 494.5, 989.4, 989.4, 1979.0, 1979.0, 0.0, 0.0], (4800.0, Some(794.5)), ML),
+    roof("H800", &["h800"], (132, &[80]), [0.0, 66.9, 494.5, 989.4, 989.4, 1979.0, 1979.0, 0.0, 0.0], (3350.0, None), SHEET),
+    roof("H20", &["h20"], (78, &[96]), [1.0, 44.0, 74.0, 148.0, 148.0, 296.0, 296.0, 0.0, 0.0], (4000.0, Some(136.5)), SHEET),
+    roof("B200", &["b200"], (148, &[180]), [37.0, 75.0, 1125.0, 2250.0, 2250.0, 4500.0, 4500.0, 0.0, 9000.0], (8000.0, Some(1745.0)), ML),
+    roof("GB200", &["gb200"], (152, &[186]), [0.0, 80.0, 1250.0, 2500.0, 2500.0, 5000.0, 5000.0, 0.0, 10000.0], (8000.0, Some(1822.0)), ML),
+    roof("GB300", &["gb300"], (152, &[277, 288]), [0.0, 80.0, 1250.0, 2500.0, 2500.0, 5000.0, 0.0, 0.0, 15000.0], (8000.0, None), ML),
+    roof("B300", &["b300 sxm6 ac"], (148, &[270, 288]), [0.0, 75.0, 1125.0, 2250.0, 2250.0, 4500.0, 0.0, 0.0, 0.0], (8000.0, Some(1769.0)), ML),
+    roof("MI210", &["mi210"], (104, &[64]), [45.3, 45.3, 0.0, 181.0, 181.0, 0.0, 181.0, 0.0, 0.0], (1638.0, None), ROCM),
     // What the driver gives no name, by its units and memory: the same rates either way.
-    roof("MI210 or one die of MI250", &[], (104, &[64]), [45.3, 45.3, 0.0, 181.0, 181.0, 0.0, 181.0], (1638.0, None), ROCM),
-    roof("MI250 (one die)", &["mi250", "mi250x/mi250"], (104, &[64]), [45.3, 45.3, 0.0, 181.0, 181.0, 0.0, 181.0], (1638.0, None), ROCM),
-    roof("MI250X (one die)", &["mi250x"], (110, &[64]), [47.9, 47.9, 0.0, 191.5, 191.5, 0.0, 191.5], (1638.0, None), ROCM),
-    roof("MI300A", &["mi300a"], (228, &[128]), [122.6, 122.6, 490.3, 980.6, 980.6, 1961.0, 1961.0], (5300.0, None), ROCM),
-    roof("MI300X", &["mi300x"], (304, &[192]), [163.4, 163.4, 653.7, 1307.4, 1307.4, 2614.9, 2614.9], (5300.0, Some(708.0)), ROCM),
-    roof("MI325X", &["mi325x"], (304, &[256]), [163.4, 163.4, 653.7, 1307.4, 1307.4, 2614.9, 2614.9], (6000.0, Some(843.0)), ROCM),
-    roof("MI350X", &["mi350x"], (256, &[288]), [72.1, 144.2, 0.0, 2306.9, 2306.9, 4614.0, 4614.0], (8000.0, None), ROCM),
-    roof("MI355X", &["mi355x"], (256, &[288]), [78.6, 157.3, 0.0, 2516.6, 2516.6, 5033.0, 5033.0], (8000.0, Some(1565.0)), ROCM),
+    roof("MI210 or one die of MI250", &[], (104, &[64]), [45.3, 45.3, 0.0, 181.0, 181.0, 0.0, 181.0, 0.0, 0.0], (1638.0, None), ROCM),
+    roof("MI250 (one die)", &["mi250", "mi250x/mi250"], (104, &[64]), [45.3, 45.3, 0.0, 181.0, 181.0, 0.0, 181.0, 0.0, 0.0], (1638.0, None), ROCM),
+    roof("MI250X (one die)", &["mi250x"], (110, &[64]), [47.9, 47.9, 0.0, 191.5, 191.5, 0.0, 191.5, 0.0, 0.0], (1638.0, None), ROCM),
+    roof("MI300A", &["mi300a"], (228, &[128]), [122.6, 122.6, 490.3, 980.6, 980.6, 1961.0, 1961.0, 0.0, 0.0], (5300.0, None), ROCM),
+    roof("MI300X", &["mi300x"], (304, &[192]), [163.4, 163.4, 653.7, 1307.4, 1307.4, 2614.9, 2614.9, 0.0, 0.0], (5300.0, Some(708.0)), ROCM),
+    roof("MI325X", &["mi325x"], (304, &[256]), [163.4, 163.4, 653.7, 1307.4, 1307.4, 2614.9, 2614.9, 0.0, 0.0], (6000.0, Some(843.0)), ROCM),
+    roof("MI350X", &["mi350x"], (256, &[288]), [72.1, 144.2, 0.0, 2306.9, 2306.9, 4614.0, 4614.0, 9227.0, 9227.0], (8000.0, None), ROCM),
+    roof("MI355X", &["mi355x"], (256, &[288]), [78.6, 157.3, 0.0, 2516.6, 2516.6, 5033.0, 5033.0, 10066.0, 10066.0], (8000.0, Some(1565.0)), ROCM),
 ];
 
 /// What a trace says of a device.
@@ -274,6 +286,23 @@ mod tests {
             warp: Some(64),
         };
         assert_eq!(roof_of(&nameless).map(|roof| roof.title), Ok("MI300X"));
+    }
+
+    #[test]
+    fn narrow_floats_have_a_peak_where_sources_agree() {
+        let of = |title: &str, format| {
+            let roof = ROOFS.iter().find(|roof| roof.title == title);
+            roof.and_then(|roof| roof.tflops(format))
+        };
+        assert_eq!((of("B200", Format::F4), of("B200", Format::F6)), (Some(9000.0), None));
+        assert_eq!((of("B300", Format::F4), of("H100 SXM5", Format::F4)), (None, None));
+        for (title, clock_ghz) in [("MI350X", 2.2), ("MI355X", 2.4)] {
+            // 256 units, 16,384 operations a cycle, in TFLOP/s.
+            let derived = 256.0 * 16_384.0 * clock_ghz / 1e3;
+            let [f4, f6] = [Format::F4, Format::F6].map(|format| of(title, format).unwrap());
+            assert!(f4 == f6 && (f4 - derived).abs() < 1.0, "{title}: {f4} and {derived}");
+        }
+        assert_eq!(named("NVIDIA GB300", 152), Ok("GB300"));
     }
 
     #[test]

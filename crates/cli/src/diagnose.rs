@@ -8,8 +8,8 @@ use kinetoscope::artifacts::{UserFacts, triage_all};
 use kinetoscope::report::units;
 use kinetoscope::trace::Trace;
 use kinetoscope::{
-    Diagnosis, Facts, HostIndex, Problem, ProblemKind, Sources, diagnose_ranks, diagnosis_json,
-    host,
+    Diagnosis, Facts, HostIndex, OneRun, Problem, ProblemKind, Sources, diagnose_ranks,
+    diagnosis_json, host,
 };
 
 use crate::run_ranks::{self, Read, RunRanks};
@@ -43,7 +43,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 fn of_trace(path: &Path, arguments: &Arguments, ranks: &RunRanks) -> Result<String> {
     let (diagnosis, damage) = read(path, &arguments.step, ranks)?;
     if arguments.json {
-        return Ok(diagnosis_json(&diagnosis)?);
+        let compared = ranks.with_run(path, |run| run.map(OneRun::compared));
+        return Ok(diagnosis_json(&diagnosis, compared.as_ref())?);
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let mut sections = diagnosis.sections();

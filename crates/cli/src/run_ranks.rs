@@ -35,7 +35,7 @@ impl Read {
 #[derive(Default)]
 pub struct RunRanks {
     /// In the order of the ranks.
-    calls: Vec<RankCalls>,
+    runs: Runs<'static>,
     /// The file of each.
     paths: Vec<PathBuf>,
     /// The file that was read last: the one whose report most likely comes first, so that this one is not read twice.
@@ -73,13 +73,13 @@ impl RunRanks {
             return Self { kept: RefCell::new(kept), ..Self::default() };
         }
         files.sort_by(|(a, path), (b, other)| a.order().cmp(&b.order()).then(path.cmp(other)));
-        let (calls, paths) = files.into_iter().unzip();
-        Self { calls, paths, kept: RefCell::new(kept) }
+        let (calls, paths): (Vec<RankCalls>, _) = files.into_iter().unzip();
+        Self { runs: Runs::of(calls), paths, kept: RefCell::new(kept) }
     }
 
     /// The files that are left where the lowest rank is wanted: those of the run with the most ranks, and those that tell no rank.
     pub fn of_largest(&self, mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
-        if let Some(run) = Runs::of(&self.calls).largest() {
+        if let Some(run) = self.runs.largest() {
             let is_other = |path: &PathBuf| self.file(path).is_some_and(|file| !run.holds(file));
             paths.retain(|path| !is_other(path));
         }
@@ -92,7 +92,7 @@ impl RunRanks {
 
     /// What the ranks of a file's run tell of each other, as a document; `None` where nothing was compared.
     pub fn document(&self, path: Option<&Path>) -> Option<String> {
-        let runs = Runs::of(&self.calls);
+        let (runs, n_files) = (&self.runs, self.runs.files().len());
         let file = path.and_then(|path| self.file(path));
         let run = match file {
             Some(file) => runs.with(file),
@@ -100,17 +100,16 @@ impl RunRanks {
         };
         let section = match &run {
             Some(run) => run.section(),
-            None if self.calls.is_empty() => return None,
+            None if n_files == 0 => return None,
             None => runs.alone(file.unwrap_or(0)),
         };
-        let n = run.map_or(self.calls.len(), |run| run.ranks().len());
+        let n = run.map_or(n_files, |run| run.ranks().len());
         Some(document(&units::plural(n as u64, "rank", "ranks"), &[section]))
     }
 
     /// Calls `with` the run of a file.
     pub fn with_run<T>(&self, path: &Path, with: impl FnOnce(Option<&OneRun<'_>>) -> T) -> T {
-        let runs = Runs::of(&self.calls);
-        let run = self.file(path).and_then(|file| runs.with(file));
+        let run = self.file(path).and_then(|file| self.runs.with(file));
         with(run.as_ref())
     }
 

@@ -2,6 +2,7 @@
 //!
 //! One object with a `schema` number. A change of meaning raises the number; a new key does not.
 
+use ranks::Compared;
 use serde::Serialize;
 
 use crate::{Action, Diagnosis, Finding, Iterations, ModuleTree, StageWall, WallRow};
@@ -19,13 +20,18 @@ struct Document<'a> {
     modules: Option<&'a ModuleTree>,
     findings: &'a [Finding],
     actions: &'a [Action],
+    ranks: Option<&'a Compared>,
 }
 
-/// `kinetoscope diagnose --json`: only what is said; actions in the order in which they come first.
+/// `kinetoscope diagnose --json`: only what is said; actions in the order in which they come first. `ranks`: those of its run, where
+/// several are given.
 ///
 /// # Errors
 /// Never for these types; required by serde's signature.
-pub fn diagnosis_json(diagnosis: &Diagnosis) -> Result<String, serde_json::Error> {
+pub fn diagnosis_json(
+    diagnosis: &Diagnosis,
+    ranks: Option<&Compared>,
+) -> Result<String, serde_json::Error> {
     // (The iterations say which of them are cold.)
     let Diagnosis {
         headline,
@@ -48,6 +54,7 @@ pub fn diagnosis_json(diagnosis: &Diagnosis) -> Result<String, serde_json::Error
         modules,
         findings,
         actions,
+        ranks,
     };
     let mut text = serde_json::to_string_pretty(&document)?;
     text.push('\n');

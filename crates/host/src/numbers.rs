@@ -87,9 +87,11 @@ pub struct Figures {
     pub std_sample_ns: Option<f64>,
     pub p50_ns: i64,
     pub p90_ns: i64,
+    pub p95_ns: i64,
     pub p99_ns: i64,
     pub p50_lin_ns: f64,
     pub p90_lin_ns: f64,
+    pub p95_lin_ns: f64,
     pub p99_lin_ns: f64,
 }
 
@@ -122,9 +124,11 @@ impl Figures {
             std_sample_ns: (sorted.len() > 1).then(|| milli((squares / (n - 1.0)).sqrt())),
             p50_ns: nearest_rank(sorted, 50)?,
             p90_ns: nearest_rank(sorted, 90)?,
+            p95_ns: nearest_rank(sorted, 95)?,
             p99_ns: nearest_rank(sorted, 99)?,
             p50_lin_ns: linear(50.0)?,
             p90_lin_ns: linear(90.0)?,
+            p95_lin_ns: linear(95.0)?,
             p99_lin_ns: linear(99.0)?,
         })
     }

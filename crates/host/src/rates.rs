@@ -4,6 +4,7 @@
 //! where they do not, there is no share. Bytes are the least that a product must move: each operand read once and the result
 //! written once.
 
+mod by_kernel;
 mod sections;
 
 pub(crate) use sections::OF_PEAKS;
@@ -30,6 +31,8 @@ pub struct Rates {
     pub why_not: Option<String>,
     /// By op and format, most GPU time first.
     pub rows: Vec<RateRow>,
+    /// The same by name of the kernel, of the calls that run one kernel.
+    pub kernels: Vec<RateRow>,
 }
 
 /// A device and where its peaks come from.
@@ -66,6 +69,8 @@ pub struct RateRow {
     pub peak_pct: Option<f64>,
     /// Bytes that the calls move at least; `None` where an operand's size is not known.
     pub bytes_at_least: Option<i128>,
+    /// These by GPU time, in GB/s.
+    pub gb_per_s: Option<f64>,
     /// Operations by byte.
     pub intensity: Option<f64>,
     /// The lower limit at this intensity: `compute`, or `memory` where the bandwidth allows less than the peak.
@@ -125,6 +130,8 @@ pub fn rates(slices: &Slices<'_>, gpu: &GpuSide, details: &Details, device_ns: &
     let trace = slices.trace;
     let roof = peaks(trace);
     let singles = singles(slices, gpu);
+    let own = by_kernel::of_ops(slices, gpu);
+    let mut of_kernels: BTreeMap<(&str, Option<Format>), Sum> = BTreeMap::new();
     let mut sums: BTreeMap<(&str, Option<Format>), Sum> = BTreeMap::new();
     let mut known: BTreeMap<(u32, u32), (Option<Format>, Option<i128>)> = BTreeMap::new();
     for (at, operations) in flops::of_each(slices, details) {
@@ -146,12 +153,21 @@ pub fn rates(slices: &Slices<'_>, gpu: &GpuSide, details: &Details, device_ns: &
         let moved = moved.zip(size).map(|((read, elements), size)| read + elements * size);
         let sum = sums.entry((name, format)).or_insert(Sum::NONE);
         sum.add(operations.flops, on_gpu, moved);
+        // (What several kernels do together is the work of none of them.)
+        if let Some((kernel, ns)) = by_kernel::only_kernel(&own, at, on_gpu) {
+            let sum = of_kernels.entry((kernel, format)).or_insert(Sum::NONE);
+            sum.add(operations.flops, ns, moved);
+        }
     }
     let row = |((name, format), sum): ((&str, Option<Format>), Sum)| {
         row(name, format, &sum, roof.as_ref().ok().copied())
     };
-    let mut rows: Vec<RateRow> = sums.into_iter().map(row).collect();
-    trace::sort_by(&mut rows, |a, b| b.device_ns.cmp(&a.device_ns));
+    let of = |sums: BTreeMap<(&str, Option<Format>), Sum>| {
+        let mut rows: Vec<RateRow> = sums.into_iter().map(row).collect();
+        trace::sort_by(&mut rows, |a, b| b.device_ns.cmp(&a.device_ns));
+        rows
+    };
+    let (rows, kernels) = (of(sums), of(of_kernels));
     Rates {
         device: roof.as_ref().ok().map(|roof| DevicePeaks {
             title: roof.title,
@@ -161,6 +177,7 @@ pub fn rates(slices: &Slices<'_>, gpu: &GpuSide, details: &Details, device_ns: &
         }),
         why_not: roof.as_ref().err().map(ToString::to_string),
         rows,
+        kernels,
     }
 }
 
@@ -184,6 +201,7 @@ pub(crate) fn row(name: &str, format: Option<Format>, sum: &Sum, roof: Option<&R
         peak_tflops,
         peak_pct: peak_tflops.map(|peak| 100.0 * tflops / peak),
         bytes_at_least: bytes,
+        gb_per_s: bytes.map(|bytes| bytes as f64 / sum.device_ns.max(1) as f64),
         intensity,
         limit: limit.map(|(limit, _)| limit),
         limit_pct: limit.map(|(_, rate)| 100.0 * tflops / rate),

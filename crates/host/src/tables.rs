@@ -309,6 +309,9 @@ impl HostReport {
         if n >= 10 {
             text.push_str(&format!(", P90 {}", time(figures.p90_ns)));
         }
+        if n >= 20 {
+            text.push_str(&format!(", P95 {}", time(figures.p95_ns)));
+        }
         if n >= 100 {
             text.push_str(&format!(", P99 {}", time(figures.p99_ns)));
         }

@@ -469,3 +469,37 @@ fn real_traces_have_the_operations_of_their_attention() {
     let report = read("mi300_vllm_decode_capture");
     assert!(report.custom_ops.rows.iter().all(|row| row.device_ns == 0), "{:?}", report.custom_ops);
 }
+
+#[test]
+fn a_product_of_one_kernel_is_its_rate_and_that_of_several_is_of_none() {
+    let (sizes, types) =
+        (json!([[64, 512], [512, 256]]), json!(["c10::BFloat16", "c10::BFloat16"]));
+    let product = ("aten::mm", sizes, types, json!(["", ""]));
+    let report = trace(std::slice::from_ref(&product));
+    let [row] = &report.rates.kernels[..] else { panic!("one kernel: {:?}", report.rates.kernels) };
+    let flops = 2 * 64 * 512 * 256;
+    assert_eq!(
+        (&*row.name, row.format, row.flops, row.device_ns),
+        ("k", Some("bf16"), flops, 1_000_000)
+    );
+    assert_eq!(row.peak_tflops, Some(989.4));
+    let bytes = (64 * 512 + 512 * 256 + 64 * 256) * 2;
+    assert_eq!(row.gb_per_s, Some(f64::from(bytes) / 1e6));
+    // A fill before it does no operations.
+    let mut events = events_of(&[product]);
+    let fill = json!({"ph": "X", "cat": "gpu_memset", "name": "Memset (Device)", "pid": 0, "tid": 7, "ts": 150, "dur": 20,
+        "args": {"correlation": 3, "device": 0, "stream": 7}});
+    let call = json!({"ph": "X", "cat": "cuda_runtime", "name": "cudaMemsetAsync", "pid": 1, "tid": 1, "ts": 8, "dur": 2,
+        "args": {"correlation": 3}});
+    let filled = report_of(&[&events[..], &[fill, call]].concat());
+    assert_eq!(filled.rates.kernels[0].device_ns, 1_000_000);
+    assert_eq!(filled.rates.rows[0].device_ns, 1_020_000);
+    // A second kernel of the call, as where a sum is split.
+    events.push(json!({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": 5, "dur": 2,
+        "args": {"correlation": 2}}));
+    events.push(json!({"ph": "X", "cat": "kernel", "name": "reduce", "pid": 0, "tid": 7, "ts": 1300, "dur": 10,
+        "args": {"correlation": 2, "device": 0, "stream": 7}}));
+    let report = report_of(&events);
+    assert!(report.rates.kernels.is_empty(), "{:?}", report.rates.kernels);
+    assert_eq!(report.rates.rows[0].device_ns, 1_010_000);
+}

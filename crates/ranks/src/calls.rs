@@ -104,6 +104,20 @@ impl RankCalls {
         }
     }
 
+    /// From the start of its first kernel to the end of its last.
+    pub(crate) fn span_ns(&self) -> i64 {
+        let first = self.kernels.first().map(|kernel| kernel.times.0);
+        let last = self.kernels.iter().map(|kernel| kernel.times.1).max();
+        last.zip(first).map_or(0, |(last, first)| last.saturating_sub(first))
+    }
+
+    /// When the launch of the kernel with these times begins, if that is in the file.
+    pub(crate) fn launch_ns(&self, times: Interval) -> Option<i64> {
+        let at = self.kernels.partition_point(|kernel| kernel.times.0 < times.0);
+        let own = self.kernels[at..].iter().take_while(|kernel| kernel.times.0 == times.0);
+        own.filter(|kernel| kernel.times == times).find_map(|kernel| kernel.launch_ns)
+    }
+
     /// Their order among others: by rank, and of one rank by the name of the file.
     #[must_use]
     pub fn order(&self) -> (i64, &str) {

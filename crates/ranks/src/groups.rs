@@ -2,6 +2,9 @@
 
 use crate::calls::RankCalls;
 
+/// More devices than a machine has, or ranks than a person compares, are not matched.
+pub(crate) const MOST_RANKS: usize = 256;
+
 /// A group, as far as its ranks have files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Group {

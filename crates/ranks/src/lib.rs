@@ -7,14 +7,19 @@
 //! * no time is told where a gate is shut: that the matches are right and the clocks are one follows from the calls themselves;
 //! * it knows nothing of triage and of findings.
 
+mod axes;
+mod by_group;
 mod bytes;
 mod calls;
 mod clocks;
+mod cpu_gates;
 mod groups;
+mod known;
 mod listed;
 mod matched;
 mod on_cpu;
 mod replay;
+mod rows;
 mod runs;
 mod same_calls;
 mod section;
@@ -25,4 +30,5 @@ pub use calls::RankCalls;
 pub use matched::Matched;
 pub use replay::sooner_without_communication_ns;
 pub use runs::{OneRun, Runs};
+pub use section::Compared;
 pub use waits::{WaitFor, Waits};

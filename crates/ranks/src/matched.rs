@@ -5,10 +5,11 @@ use host::links::GpuSide;
 use timeline::intervals::{Interval, holds};
 use trace::Details;
 
-use crate::calls::{OnCpu, RankCalls, moved};
-use crate::clocks::{Clocks, keys, of_key};
-use crate::groups::Groups;
-use crate::same_calls::matches;
+use crate::calls::{Kind, OnCpu, RankCalls, moved};
+use crate::clocks::{OfKey, by_key};
+use crate::groups::{Group, Groups, MOST_RANKS};
+use crate::known::Known;
+use crate::same_calls::Matches;
 use crate::waits::Waits;
 
 /// What every device of a file, or every rank of a run, waits for the others; in their order.
@@ -23,30 +24,9 @@ pub struct Matched {
     pub is_part: bool,
 }
 
-/// What is known of several ranks before their calls are matched.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Together {
-    /// Which of them may call a collective together.
-    pub(crate) groups: Groups,
-    /// Their clocks.
-    pub(crate) clocks: Clocks,
-}
-
-impl Together {
-    /// Of these ranks; of more than are matched nothing.
-    pub(crate) fn of(ranks: &[&RankCalls]) -> Self {
-        if ranks.len() > Matched::MOST_RANKS {
-            return Self::default();
-        }
-        let groups = Groups::of(ranks);
-        let clocks = Clocks::of(ranks, &groups);
-        Self { groups, clocks }
-    }
-}
-
 impl Matched {
     /// More devices than a machine has, or ranks than a person compares, are not matched.
-    pub const MOST_RANKS: usize = 256;
+    pub const MOST_RANKS: usize = MOST_RANKS;
 
     /// What that means.
     pub const OTHERS: &'static str = "One of those may join later than all that are given.";
@@ -75,77 +55,42 @@ impl Matched {
     /// Matches the collectives of several ranks, on one clock.
     #[must_use]
     pub fn of_ranks(ranks: &[&RankCalls], within: Option<&[Interval]>) -> Self {
-        Self::of_all(ranks, &Together::of(ranks), within)
+        Self::of_all(ranks, &Known::of(ranks), within)
     }
 
-    /// The same where the groups and the clocks of the ranks are known.
-    pub(crate) fn of_all(
-        ranks: &[&RankCalls],
-        together: &Together,
-        within: Option<&[Interval]>,
-    ) -> Self {
-        Self::of_some(ranks, together, within, |_| true)
+    /// The same where it is known what their collectives show.
+    pub(crate) fn of_all(ranks: &[&RankCalls], known: &Known, within: Option<&[Interval]>) -> Self {
+        Self::of_some(ranks, known, within, |_| true)
     }
 
     /// The rows of some of the ranks.
     fn of_some(
         ranks: &[&RankCalls],
-        Together { groups, clocks }: &Together,
+        known: &Known,
         within: Option<&[Interval]>,
         is_wanted: impl Fn(usize) -> bool,
     ) -> Self {
-        let n = ranks.len();
-        if n > Self::MOST_RANKS {
+        if ranks.len() > Self::MOST_RANKS {
             let none = format!("At most {} ranks are compared.", Self::MOST_RANKS);
             return Self { of_files: true, none, ..Self::default() };
         }
-        let on_one = clocks.applied(ranks);
-        let ranks: Vec<&RankCalls> = on_one.iter().map(|rank| &**rank).collect();
+        let ranks = known.on_one_clock(ranks);
         let of_files = ranks.iter().any(|rank| rank.shift_ns.is_some());
-        let mut waits = vec![Waits::default(); n];
-        // By waiting rank and then by the last one.
-        let mut waiting: Vec<Vec<Interval>> = vec![Vec::new(); n * n];
-        let (mut is_matched, mut is_part) = (false, false);
-        for (is_broadcast, key) in keys(&ranks) {
-            let of_ranks = of_key(&ranks, key);
-            let slack = || clocks.slack_ns(&of_ranks.iter().map(|(at, _)| *at).collect::<Vec<_>>());
-            for found in matches(&of_ranks, groups, of_files.then(slack)) {
-                let is_one_clock =
-                    if of_files { clocks.are_one(&found.members) } else { is_matched };
-                if is_broadcast && !is_one_clock {
-                    continue;
-                }
-                is_matched = true;
-                is_part |= found.is_part && found.members.iter().any(|at| is_wanted(*at));
-                for of_all in found.calls {
-                    let starts = || of_all.iter().map(|(at, (start, _))| (*start, *at));
-                    let Some((last_ns, last)) = starts().max() else { continue };
-                    if within.is_some_and(|windows| !holds(windows, last_ns)) {
-                        continue;
-                    }
-                    let before = starts().filter(|(_, at)| *at != last).map(|(ns, _)| ns).max();
-                    let own = &mut waits[last];
-                    own.n_last += 1;
-                    let behind_ns = last_ns.saturating_sub(before.unwrap_or(last_ns));
-                    own.behind_ns = own.behind_ns.saturating_add(behind_ns);
-                    for (at, (start, end)) in of_all {
-                        waits[at].n += 1;
-                        if at != last {
-                            waiting[at * n + last].push((start, last_ns.min(end)));
-                        }
-                    }
-                }
-            }
-        }
-        let is_none = of_files && !is_matched;
-        let none = if is_none { why_none(&ranks) } else { String::new() };
-        let wanted = waits.into_iter().enumerate().filter(|(at, own)| own.n > 0 && is_wanted(*at));
-        let rows = wanted.map(|(at, own)| {
-            let of_rank = &mut waiting[at * n..(at + 1) * n];
-            (ranks[at].name.clone(), own.waiting(&ranks, at, of_rank))
-        });
-        let rows = rows.collect();
+        // (A group without any of those says nothing of them.)
+        let tells = |found: &&Matches| found.members.iter().any(|at| is_wanted(*at));
+        let matches: Vec<&Matches> = known.matches.iter().filter(tells).collect();
+        let rows = rows(&ranks, &matches, within, (&is_wanted, true));
+        let is_none = of_files && known.matches.is_empty();
+        let none = if is_none { why_none(&ranks, &known.groups) } else { String::new() };
+        let is_part = matches.iter().any(|found| found.n_missing > 0);
         Self { rows, of_files, none, is_part }
+    }
+
+    /// What ranks on one clock wait for each other in the collectives of one group, without what that saves.
+    pub(crate) fn of_group(ranks: &[&RankCalls], matches: &[&Matches]) -> Self {
+        let rows = rows(ranks, matches, None, (&|_| true, false));
+        let is_part = matches.iter().any(|found| found.n_missing > 0);
+        Self { rows, of_files: true, none: String::new(), is_part }
     }
 
     /// What one of several ranks waits for the others, as that of its device: of the collectives that the last rank joins within these
@@ -153,15 +98,15 @@ impl Matched {
     #[must_use]
     pub(crate) fn of_rank(
         ranks: &[&RankCalls],
-        together: &Together,
+        known: &Known,
         at: usize,
         (device, within): (&str, Option<&[Interval]>),
     ) -> Self {
         let Some(rank) = ranks.get(at) else { return Self::default() };
-        let shift = rank.shift_ns.unwrap_or_default().saturating_add(together.clocks.by_ns(at));
+        let shift = rank.shift_ns.unwrap_or_default().saturating_add(known.clocks.by_ns(at));
         let within: Option<Vec<Interval>> =
             within.map(|windows| windows.iter().map(|window| moved(*window, shift)).collect());
-        let mut own = Self::of_some(ranks, together, within.as_deref(), |one| one == at);
+        let mut own = Self::of_some(ranks, known, within.as_deref(), |one| one == at);
         own.rows.iter_mut().for_each(|(name, _)| *name = device.to_owned());
         own
     }
@@ -214,48 +159,97 @@ impl Matched {
     }
 }
 
-/// Why no collective of these ranks could be matched: the first gate that is shut.
-fn why_none(ranks: &[&RankCalls]) -> String {
-    let without: Vec<&str> =
-        ranks.iter().filter(|rank| rank.kinds.is_empty()).map(|rank| &*rank.name).collect();
-    if without.len() == ranks.len() {
-        return "The files have no collectives of which all ranks wait for each other.".to_owned();
-    }
-    let named = |names: &[&str]| match names {
-        [one] => format!("Rank {one} has"),
-        all => format!("Ranks {} have", all.join(", ")),
-    };
-    if !without.is_empty() {
-        return format!(
-            "{} no collective, and the others have some: these are not the ranks of one run, or of one time.",
-            named(&without)
-        );
-    }
-    let kinds = || ranks.iter().flat_map(|rank| &rank.kinds);
-    if kinds().all(|kind| kind.is_broadcast) {
-        return "The files have broadcasts alone, which do not show whether the clocks are one."
-            .to_owned();
-    }
-    match kinds().filter_map(|kind| kind.group_size).max() {
-        Some(size) if i64::try_from(ranks.len()).is_ok_and(|n| n < size) => format!(
-            "The collectives are of groups of {size} ranks, and the files are of {}.",
-            ranks.len()
-        ),
-        _ => {
-            let is_even = |(_, key): &(bool, &str)| {
-                let own = of_key(ranks, key);
-                let n = own.first().map_or(0, |(_, kind)| kind.calls.len());
-                own.len() > 1 && own.iter().all(|(_, kind)| kind.calls.len() == n)
-            };
-            let why = match keys(ranks).iter().any(is_even) {
-                true => {
-                    "Kernels that the ranks call equally often do not run at one time and end together, whatever constant their clocks differ by."
-                }
-                false => "The ranks call them unequally often.",
-            };
-            why.to_owned()
+/// The rows of those `ranks` that are wanted: what they wait in the collectives that the last rank joins within these times, or in all.
+/// `replays`: with what that saves.
+fn rows(
+    ranks: &[&RankCalls],
+    matches: &[&Matches],
+    within: Option<&[Interval]>,
+    (is_wanted, replays): (&dyn Fn(usize) -> bool, bool),
+) -> Vec<(String, Waits)> {
+    let n = ranks.len();
+    let mut waits = vec![Waits::default(); n];
+    // By waiting rank and then by the last one.
+    let mut waiting: Vec<Vec<Interval>> = vec![Vec::new(); n * n];
+    for of_all in matches.iter().flat_map(|found| &found.calls) {
+        let starts = || of_all.iter().map(|(at, (start, _))| (*start, *at));
+        let Some((last_ns, last)) = starts().max() else { continue };
+        if within.is_some_and(|windows| !holds(windows, last_ns)) {
+            continue;
+        }
+        let before = starts().filter(|(_, at)| *at != last).map(|(ns, _)| ns).max();
+        let before_ns = before.unwrap_or(last_ns);
+        let own = &mut waits[last];
+        own.n_last += 1;
+        own.behind_ns = own.behind_ns.saturating_add(last_ns.saturating_sub(before_ns));
+        let times = of_all.iter().find(|(at, _)| *at == last).map(|(_, times)| *times);
+        let launch_ns = times.and_then(|times| ranks[last].launch_ns(times));
+        if let Some(launch_ns) = launch_ns.filter(|launch_ns| *launch_ns > before_ns) {
+            own.n_late_launches += 1;
+            // (A launch that is recorded to begin after its kernel is late by the kernel.)
+            let late_ns = launch_ns.min(last_ns).saturating_sub(before_ns);
+            own.late_launch_ns = own.late_launch_ns.saturating_add(late_ns);
+        }
+        for (at, (start, end)) in of_all {
+            waits[*at].n += 1;
+            if *at != last && is_wanted(*at) {
+                waiting[at * n + last].push((*start, last_ns.min(*end)));
+            }
         }
     }
+    let wanted = waits.into_iter().enumerate().filter(|(at, own)| own.n > 0 && is_wanted(*at));
+    let row = |(at, own): (usize, Waits)| {
+        let of_rank = &mut waiting[at * n..(at + 1) * n];
+        (ranks[at].name.clone(), own.waiting(ranks, at, of_rank, replays))
+    };
+    wanted.map(row).collect()
+}
+
+/// Why no collective of these ranks could be matched: the first gate that is shut.
+fn why_none(ranks: &[&RankCalls], groups: &Groups) -> String {
+    let (with, without): (Vec<&RankCalls>, Vec<&RankCalls>) =
+        ranks.iter().partition(|rank| !rank.kinds.is_empty());
+    if with.is_empty() {
+        return "The files have no collectives of which all ranks wait for each other.".to_owned();
+    }
+    if let [one] = with[..] {
+        let names: Vec<&str> = without.iter().map(|rank| &*rank.name).collect();
+        return match names[..] {
+            [name] => format!("Rank {name} has no collective, and the others have some."),
+            _ => format!("Only rank {} has collectives, of those that are compared.", one.name),
+        };
+    }
+    // By kind and group: which ranks call it, of how many.
+    let mut found: Vec<(bool, Vec<&Kind>, usize)> = Vec::new();
+    for OfKey { is_broadcast, of_ranks } in by_key(ranks) {
+        let is_recorded = of_ranks.iter().all(|(_, kind)| kind.group_size.is_some());
+        if is_recorded {
+            let n = of_ranks.len();
+            found.push((is_broadcast, of_ranks.iter().map(|(_, kind)| *kind).collect(), n));
+            continue;
+        }
+        for Group { members, .. } in &groups.all {
+            let own = of_ranks.iter().filter(|(at, _)| members.contains(at));
+            found.push((is_broadcast, own.map(|(_, kind)| *kind).collect(), members.len()));
+        }
+    }
+    found.retain(|(_, own, _)| own.len() > 1);
+    let is_even = |(_, own, n): &(bool, Vec<&Kind>, usize)| {
+        own.len() == *n && own.iter().all(|kind| kind.calls.len() == own[0].calls.len())
+    };
+    let why = match () {
+        () if found.is_empty() => {
+            "No two of these ranks call the same kind of collective in a group that both are in."
+        }
+        () if !found.iter().any(is_even) => "The ranks of a group call them unequally often.",
+        () if found.iter().filter(|one| is_even(one)).all(|(is_broadcast, ..)| *is_broadcast) => {
+            "The ranks call only broadcasts equally often, and those show no constant by which the clocks differ."
+        }
+        () => {
+            "Kernels that the ranks call equally often do not run at one time and end together, whatever constant their clocks differ by."
+        }
+    };
+    why.to_owned()
 }
 
 #[cfg(test)]
@@ -265,7 +259,6 @@ mod tests {
     use trace::{Collective, Row};
 
     use super::*;
-    use crate::calls::Kind;
 
     #[test]
     fn kernels_of_an_engine_are_matched_by_their_name_where_they_end_together() {
@@ -326,11 +319,11 @@ mod tests {
         let mut files = kinds.clone();
         files.iter_mut().for_each(|rank| rank.shift_ns = Some(300 * us));
         let files: Vec<&RankCalls> = files.iter().collect();
-        let together = Together::of(&files);
-        let own = Matched::of_rank(&files, &together, 1, ("7", None));
+        let known = Known::of(&files);
+        let own = Matched::of_rank(&files, &known, 1, ("7", None));
         assert_eq!(own.device("7").map(|waits| waits.exposed_ns), Some(485 * us));
         assert_eq!((own.who(), own.devices().count()), ("rank", 1));
-        let early = Matched::of_rank(&files, &together, 1, ("7", Some(&[(0, 200 * us)])));
+        let early = Matched::of_rank(&files, &known, 1, ("7", Some(&[(0, 200 * us)])));
         assert_eq!(early.device("7").map(|waits| waits.n), Some(1), "the broadcast, at 490 of 300");
         let of = |rank| found.device(rank).cloned().unwrap_or_default();
         assert_eq!((of("0").n, of("0").exposed_ns), (1, 0));
@@ -341,6 +334,55 @@ mod tests {
         // Without collectives of all nothing shows that the clock is one.
         kinds.iter_mut().for_each(|rank| rank.kinds.retain(|kind| kind.is_broadcast));
         assert_eq!(all(&kinds), Matched::default());
+    }
+
+    #[test]
+    fn the_reason_for_no_match_is_the_gate_that_is_shut() {
+        let kind = |key: &str, group_size, is_broadcast, ends: &[i64]| Kind {
+            key: key.to_owned(),
+            group_size,
+            is_broadcast,
+            calls: ends.iter().map(|end| (end - 50_000, *end)).collect(),
+        };
+        let rank = |rank: i64, groups: &[&[i64]], kinds: Vec<Kind>| RankCalls {
+            name: rank.to_string(),
+            rank,
+            groups: groups.iter().map(|one| one.to_vec()).collect(),
+            kinds,
+            shift_ns: Some(0),
+            ..RankCalls::default()
+        };
+        let why = |ranks: &[RankCalls]| {
+            let found = Matched::of_ranks(&ranks.iter().collect::<Vec<_>>(), None);
+            found.why_none().to_owned()
+        };
+        let reduce = |size, ends: &[i64]| vec![kind("allreduce", size, false, ends)];
+        // A group of eight of which two have a file: its size keeps nothing from being matched.
+        let apart = [1_000_000, 2_000_000];
+        let of = |rank_of, size, ends: &[i64]| rank(rank_of, &[], reduce(size, ends));
+        let found = why(&[of(0, Some(8), &apart), of(1, Some(8), &[5_000_000, 6_000_000])]);
+        assert!(found.starts_with("Kernels that the ranks call equally often"), "{found}");
+        let found = why(&[of(0, Some(8), &apart), of(1, Some(8), &apart[..1])]);
+        assert_eq!(found, "The ranks of a group call them unequally often.");
+        // A rank without any is no reason where two others have some.
+        let found = why(&[of(0, None, &apart), of(1, None, &apart[..1]), rank(2, &[], vec![])]);
+        assert_eq!(found, "The ranks of a group call them unequally often.");
+        let found = why(&[of(0, None, &apart), rank(1, &[], vec![]), rank(2, &[], vec![])]);
+        assert_eq!(found, "Only rank 0 has collectives, of those that are compared.");
+        let found = why(&[of(0, None, &apart), rank(1, &[], vec![])]);
+        assert_eq!(found, "Rank 1 has no collective, and the others have some.");
+        // Broadcasts show a constant, where they are enough.
+        let broadcast = |ends: &[i64]| vec![kind("broadcast", Some(2), true, ends)];
+        let found = why(&[
+            rank(0, &[], broadcast(&apart)),
+            rank(1, &[], broadcast(&[1_400_000, 2_900_000])),
+        ]);
+        assert!(found.starts_with("The ranks call only broadcasts equally often"), "{found}");
+        // Ranks of groups that have none in common.
+        let (one, other): (&[i64], &[i64]) = (&[0, 2], &[1, 3]);
+        let reduced = |name: &str| vec![kind(name, None, false, &apart)];
+        let found = why(&[rank(0, &[one], reduced("a")), rank(1, &[other], reduced("b"))]);
+        assert!(found.starts_with("No two of these ranks call the same kind"), "{found}");
     }
 
     const RING: &str = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)";

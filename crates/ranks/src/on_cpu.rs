@@ -1,43 +1,38 @@
 //! What the CPUs of ranks wait for each other: calls of gloo, and functions that send objects of Python.
 //!
 //! The nth call of a function on one rank belongs to the nth on each of the others of its group, where all of them call it equally often
-//! and the clocks are one. A rank waits from its own start until the last one joins, where it is still in the call then: who has gone by
-//! then (a rank of a broadcast that has what it needs) did not wait for the last.
+//! and [nothing contradicts that](crate::cpu_gates). A rank waits from its own start until the last one joins, where it is still in the
+//! call then: who has gone by then (a rank of a broadcast that has what it needs) did not wait for the last.
 //!
-//! The group is not recorded. It is all ranks, or the process groups of one size: the largest that no call contradicts. Where all wait,
-//! no rank leaves before another has joined, and they leave together.
+//! The group is not recorded. It is all ranks, or the process groups of one size: the largest that no call contradicts.
 //!
 //! A rank may begin a call before another one's recording begins: the profiler starts later there. That call is left out.
 
 use report::units::{plural, time};
-use report::{Cell, Column, Row, Table, Unit};
+use report::{Cell, Column, Row, Unit};
+use serde::Serialize;
 use timeline::intervals::Interval;
 
 use crate::calls::RankCalls;
+use crate::cpu_gates::{Way, are_one, last_start, leave_apart, nth};
 use crate::groups::Group;
-use crate::matched::Together;
+use crate::known::Known;
 
-/// Of the matches of a function so many percent run on all ranks at some moment, where nothing else shows that the clocks are one.
-const LEAST_TOGETHER_PCT: usize = 90;
-/// Parts of the names of functions that no rank leaves before all have joined.
-const ALL_WAIT: [&str; 5] = ["all_reduce", "all_gather", "reduce_scatter", "alltoall", "barrier"];
 /// In these two ranks meet, and nothing tells which.
 const PAIRS: [&str; 2] = ["send", "recv"];
-/// The ends of a call in which all wait: at most so far apart, in ns (measured in pairs of two machines: up to 143 us; of calls of
-/// different groups, 0.7 ms in the middle).
-const APART_NS: i64 = 500_000;
-/// What the correction of a clock leaves, in ns.
-const CLOCK_NS: i64 = 50_000;
 const UNMATCHED: &str = "the calls of the ranks could not be matched";
 
 /// A function on one rank.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct CpuRow {
-    rank: String,
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct CpuRow {
     call: String,
+    rank: String,
     n: u64,
     total_ns: i64,
-    waits: Option<CpuWaits>,
+    waits_ns: Option<i64>,
+    n_last: Option<u64>,
+    most: String,
+    most_ns: Option<i64>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,7 +41,8 @@ struct CpuWaits {
     ns: i64,
     /// By rank that comes last.
     of: Vec<i64>,
-    most: String,
+    /// The rank for which it waits most, and how long; `None` where it waits for none.
+    most: Option<(String, i64)>,
 }
 
 impl Row for CpuRow {
@@ -84,37 +80,42 @@ impl Row for CpuRow {
             title: "Until the last rank joins",
             unit: Unit::Time,
             help: "Of it, the time before the last rank joins, in calls that are not over by then.",
-            cell: |row| Cell::or_missing(row.waits.as_ref().map(|own| own.ns), Cell::Ns, UNMATCHED),
+            cell: |row| Cell::or_missing(row.waits_ns, Cell::Ns, UNMATCHED),
         },
         Column {
             key: "n_last",
             title: "Last to join",
             unit: Unit::Count,
             help: "Calls that this rank joins last.",
-            cell: |row| {
-                Cell::or_missing(row.waits.as_ref().map(|own| own.n_last), Cell::Count, UNMATCHED)
-            },
+            cell: |row| Cell::or_missing(row.n_last, Cell::Count, UNMATCHED),
         },
         Column {
             key: "most",
-            title: "Most of it for",
+            title: "Waits most for",
             unit: Unit::Text,
             help: "The rank for which it waits most.",
-            cell: |row| row.waits.as_ref().map_or("", |own| own.most.as_str()).into(),
+            cell: |row| row.most.as_str().into(),
+        },
+        Column {
+            key: "most_ns",
+            title: "Waits for that one",
+            unit: Unit::Time,
+            help: "Its waits for that rank.",
+            cell: |row| Cell::or_missing(row.most_ns, Cell::Ns, UNMATCHED),
         },
     ];
 }
 
 /// The calls in which the CPUs of these ranks wait for each other, and a sentence on the function that takes most; `None` without any.
-/// `together`: with the clocks that collectives of the GPU have shown to be one.
-pub(crate) fn on_cpu(ranks: &[&RankCalls], together: &Together) -> Option<(String, Table)> {
+/// `known`: with the clocks that collectives of the GPU have shown to be one.
+pub(crate) fn on_cpu(ranks: &[&RankCalls], known: &Known) -> Option<(String, Vec<CpuRow>)> {
     let mut names: Vec<&str> = Vec::new();
     for kind in ranks.iter().flat_map(|rank| &rank.on_cpu) {
         if !names.contains(&kind.name.as_str()) {
             names.push(&kind.name);
         }
     }
-    let of_name = |name: &str| rows(ranks, name, together);
+    let of_name = |name: &str| rows(ranks, name, known);
     let mut all: Vec<OfName> = names.into_iter().map(of_name).collect();
     let total =
         |one: &OfName| one.rows.iter().fold(0_i64, |sum, row| sum.saturating_add(row.total_ns));
@@ -123,7 +124,7 @@ pub(crate) fn on_cpu(ranks: &[&RankCalls], together: &Together) -> Option<(Strin
     all.swap(0, most);
     let sentence = sentence(&all[0]);
     let rows: Vec<CpuRow> = all.into_iter().flat_map(|one| one.rows).collect();
-    Some((sentence, Table::of("cpu_waits", "Calls in which the CPUs wait for each other", &rows)))
+    Some((sentence, rows))
 }
 
 /// A function on all ranks that call it.
@@ -136,14 +137,14 @@ struct OfName {
     n_before: usize,
 }
 
-fn rows(ranks: &[&RankCalls], name: &str, Together { groups, clocks }: &Together) -> OfName {
+fn rows(ranks: &[&RankCalls], name: &str, Known { groups, clocks, .. }: &Known) -> OfName {
     let calls = |rank: &RankCalls| -> Vec<Interval> {
         let own = rank.on_cpu.iter().find(|kind| kind.name == name);
         own.map(|kind| kind.calls.clone()).unwrap_or_default()
     };
     let calls: Vec<Vec<Interval>> = ranks.iter().map(|rank| calls(rank)).collect();
     let since = ranks.iter().filter_map(|rank| Some(rank.recorded?.0)).max().unwrap_or(i64::MIN);
-    let all_wait = ALL_WAIT.iter().any(|part| name.contains(part));
+    let way = Way::of(name);
     let mut waits: Vec<Option<CpuWaits>> = vec![None; ranks.len()];
     let mut found = OfName::default();
     let is_pair = PAIRS.iter().any(|part| name.contains(part));
@@ -152,10 +153,16 @@ fn rows(ranks: &[&RankCalls], name: &str, Together { groups, clocks }: &Together
         let is_whole = callers().all(|at| family.iter().any(|one| one.members.contains(&at)));
         let of_group = |group: &&'_ Group| -> Option<Vec<&[Interval]>> {
             let own: Vec<&[Interval]> = group.members.iter().map(|at| &*calls[*at]).collect();
-            are_one(&own, all_wait, clocks.are_one(&group.members)).then_some(own)
+            let is_one_clock = clocks.are_one(&group.members);
+            let slack_ns = is_one_clock.then(|| clocks.slack_ns(&group.members));
+            are_one(&own, way, slack_ns).then_some(own)
         };
         let own: Option<Vec<_>> = family.iter().map(of_group).collect();
         let Some(own) = own.filter(|own| is_whole && !own.is_empty()) else { continue };
+        // (Calls of all ranks look like those of any smaller group, unless these go their own ways.)
+        if own.len() > 1 && way == Way::All && !leave_apart(&own) {
+            continue;
+        }
         found.groups = (own.len(), family[0].members.len());
         for (Group { members, .. }, own) in family.iter().zip(own) {
             let (of_members, n_before) = matched(&own, since);
@@ -168,57 +175,21 @@ fn rows(ranks: &[&RankCalls], name: &str, Together { groups, clocks }: &Together
     }
     let row = |((at, own), waits): ((usize, &Vec<Interval>), Option<CpuWaits>)| {
         let total_ns = own.iter().fold(0_i64, |sum, (from, to)| sum.saturating_add(to - from));
-        let (rank, call) = (ranks[at].name.clone(), name.to_owned());
-        (!own.is_empty()).then_some(CpuRow { rank, call, n: own.len() as u64, total_ns, waits })
+        let (waits_ns, n_last) = waits.as_ref().map(|own| (own.ns, own.n_last)).unzip();
+        let (most, most_ns) = waits.and_then(|own| own.most).unzip();
+        let most = most.unwrap_or_default();
+        let (rank, call, n) = (ranks[at].name.clone(), name.to_owned(), own.len() as u64);
+        let row = CpuRow { call, rank, n, total_ns, waits_ns, n_last, most, most_ns };
+        (!own.is_empty()).then_some(row)
     };
     found.rows = calls.iter().enumerate().zip(waits).filter_map(row).collect();
     found
 }
 
 /// The rank for which one waits most.
-fn most(ranks: &[&RankCalls], members: &[usize], own: &CpuWaits) -> String {
+fn most(ranks: &[&RankCalls], members: &[usize], own: &CpuWaits) -> Option<(String, i64)> {
     let most = own.of.iter().zip(members).filter(|(ns, _)| **ns > 0).max_by_key(|(ns, _)| **ns);
-    most.map(|(ns, at)| format!("{} ({})", ranks[*at].name, time(*ns))).unwrap_or_default()
-}
-
-/// The nth call of each of some ranks.
-fn nth<'a>(
-    calls: &'a [&[Interval]],
-    nth: usize,
-) -> impl DoubleEndedIterator<Item = Interval> + ExactSizeIterator + 'a {
-    calls.iter().map(move |own| own[nth])
-}
-
-fn last_start(calls: &[&[Interval]], at: usize) -> i64 {
-    nth(calls, at).map(|(from, _)| from).max().unwrap_or_default()
-}
-
-/// Whether these ranks may call a function together.
-fn are_one(calls: &[&[Interval]], all_wait: bool, one_clock: bool) -> bool {
-    let n = calls.first().map_or(0, |own| own.len());
-    if n == 0 || calls.iter().any(|own| own.len() != n) {
-        return false;
-    }
-    let left_before = |at: usize, by_ns: i64| {
-        let joined = last_start(calls, at);
-        nth(calls, at).any(|(_, to)| to.saturating_add(by_ns) < joined)
-    };
-    let ends = |at: usize| nth(calls, at).map(|(_, to)| to);
-    let is_apart = |at: &usize| {
-        let difference = ends(*at).max().zip(ends(*at).min()).map(|(a, b)| a.saturating_sub(b));
-        difference > Some(APART_NS)
-    };
-    let n_most = |all: usize| n.saturating_mul(100 - all) / 100;
-    match all_wait {
-        true => {
-            !(0..n).any(|at| left_before(at, CLOCK_NS))
-                && (0..n).filter(is_apart).count() <= n_most(LEAST_TOGETHER_PCT)
-        }
-        false => {
-            one_clock
-                || (0..n).filter(|at| left_before(*at, 0)).count() <= n_most(LEAST_TOGETHER_PCT)
-        }
-    }
+    most.map(|(ns, at)| (ranks[*at].name.clone(), *ns))
 }
 
 /// What each rank waits, and how many calls were left out because they began before `since`.
@@ -255,8 +226,8 @@ fn sentence(OfName { rows, groups, n_before }: &OfName) -> String {
     };
     let call = rows.first().map_or("", |row| row.call.as_str());
     let all = between(rows.iter().map(|row| row.total_ns).collect());
-    let waits: Vec<i64> = rows.iter().filter_map(|row| Some(row.waits.as_ref()?.ns)).collect();
-    let last = rows.iter().filter_map(|row| Some((row.waits.as_ref()?.n_last, row)));
+    let waits: Vec<i64> = rows.iter().filter_map(|row| row.waits_ns).collect();
+    let last = rows.iter().filter_map(|row| Some((row.n_last?, row)));
     // (Of equal ones the first.)
     let last = last.reduce(|a, b| if b.0 > a.0 { b } else { a });
     let mut text =
@@ -289,8 +260,8 @@ mod tests {
     use crate::groups::Groups;
 
     /// Ranks whose clocks are known so far.
-    fn on_clocks(ranks: &[&RankCalls], clocks: Clocks) -> Together {
-        Together { groups: Groups::of(ranks), clocks }
+    fn on_clocks(ranks: &[&RankCalls], clocks: Clocks) -> Known {
+        Known { groups: Groups::of(ranks), clocks, ..Known::default() }
     }
 
     #[test]
@@ -310,25 +281,26 @@ mod tests {
         let ranks: Vec<&RankCalls> = ranks.iter().collect();
         let one_clock = on_clocks(&ranks, Clocks::default());
         let found = rows(&ranks, "broadcast_pyobj", &one_clock).rows;
-        let waits = |row: &CpuRow| row.waits.clone().map(|own| (own.n_last, own.ns, own.most));
+        let waits =
+            |row: &CpuRow| Some((row.n_last?, row.waits_ns?, row.most.clone(), row.most_ns));
         assert_eq!(
             found.iter().filter_map(waits).collect::<Vec<_>>(),
             [
-                (0, 170 * us, "1 (170 µs)".to_owned()),
-                (2, 0, String::new()),
-                (0, 80 * us, "1 (80.0 µs)".to_owned()),
+                (0, 170 * us, "1".to_owned(), Some(170 * us)),
+                (2, 0, String::new(), None),
+                (0, 80 * us, "1".to_owned(), Some(80 * us)),
             ]
         );
-        let (said, table) = on_cpu(&ranks, &one_clock).expect("there are calls");
+        let (said, rows_of_all) = on_cpu(&ranks, &one_clock).expect("there are calls");
         assert_eq!(
             said,
             "The CPUs wait for each other in broadcast_pyobj: a rank is in it for 36.0 µs to 200 µs in all, 0 ns to 170 µs of that before the \
              last rank joins. Rank 1 is the last in 2 of 2 calls."
         );
-        assert_eq!(table.n_rows(), 3);
+        assert_eq!(rows_of_all.len(), 3);
         // Without one clock, calls that do not overlap on all ranks tell nothing of who is late.
         let unmatched = rows(&ranks, "broadcast_pyobj", &on_clocks(&ranks, Clocks::apart(3)));
-        assert!(unmatched.rows.iter().all(|row| row.waits.is_none()));
+        assert!(unmatched.rows.iter().all(|row| row.waits_ns.is_none()));
         assert_eq!(
             sentence(&unmatched),
             "The CPUs wait for each other in broadcast_pyobj: a rank is in it for 36.0 µs to 200 µs in all."
@@ -370,7 +342,7 @@ mod tests {
         let (sentence, _) =
             on_cpu(&ranks, &on_clocks(&ranks, Clocks::apart(4))).expect("there are calls");
         let found = rows(&ranks, &ranks[0].on_cpu[0].name, &on_clocks(&ranks, Clocks::apart(4)));
-        let waits = |row: &CpuRow| row.waits.clone().map(|own| (own.ns / 1_000, own.most));
+        let waits = |row: &CpuRow| Some((row.waits_ns? / 1_000, row.most.clone()));
         (found.rows.iter().map(waits).collect(), sentence)
     }
 
@@ -380,21 +352,18 @@ mod tests {
         let groups: Vec<&[i64]> = [&[world][..], &tensor, &[&[0, 2], &[1, 3]]].concat();
         let (waits, sentence) = said(&pairs("gloo:all_reduce", &groups));
         let wait = |us: i64, whom: &str| Some((us, whom.to_owned()));
-        assert_eq!(
-            waits,
-            [
-                wait(3_950, "2 (3.95 ms)"),
-                wait(1_850, "3 (1.85 ms)"),
-                wait(1_000, "0 (1.00 ms)"),
-                wait(0, "")
-            ]
-        );
+        assert_eq!(waits, [wait(3_950, "2"), wait(1_850, "3"), wait(1_000, "0"), wait(0, "")]);
         assert!(sentence.contains("(in 2 groups of 2), 0 ns to 3.95 ms of that"), "{sentence}");
         // Where no listed group can be the one, only the time is told; nor whom a receiver waits for.
         let (waits, sentence) = said(&pairs("gloo:all_reduce", &[world, tensor[0], tensor[1]]));
         assert_eq!(waits, [None, None, None, None]);
         assert!(sentence.ends_with("in all."), "{sentence}");
         assert_eq!(said(&pairs("gloo:recv", &groups)).0, [None, None, None, None]);
+    }
+
+    #[test]
+    fn json_keys_are_column_keys() {
+        testkit::assert_keys(&CpuRow::default(), CpuRow::COLUMNS.iter().map(|one| one.key));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Which files are ranks of one run.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 
 use report::Section;
@@ -7,28 +8,33 @@ use report::units::{plural, time};
 use timeline::intervals::Interval;
 
 use crate::calls::RankCalls;
-use crate::matched::{Matched, Together};
+use crate::known::Known;
+use crate::matched::Matched;
 
 /// Files that were recorded further apart, in ns, are of two times; clocks of machines that are synchronised differ by less.
 const APART_NS: i64 = 1_000_000_000;
 /// So many files are named that are not compared.
 const NAMED: usize = 6;
 
-/// Several files, by run.
+/// Several files, by run. What the collectives of a run show is found once, when it is first asked for.
+#[derive(Default)]
 pub struct Runs<'a> {
-    files: &'a [RankCalls],
-    /// The files of each run, in their order.
-    runs: Vec<Vec<usize>>,
+    files: Cow<'a, [RankCalls]>,
+    runs: Vec<Run>,
+}
+
+/// The files of one run, in their order.
+struct Run {
+    members: Vec<usize>,
+    known: OnceCell<Known>,
 }
 
 /// The ranks of one run.
 pub struct OneRun<'a> {
     files: &'a [RankCalls],
-    members: Vec<usize>,
+    run: &'a Run,
     /// The file that is told of.
     of: Option<usize>,
-    /// Its groups and clocks, once they are asked for.
-    together: OnceCell<Together>,
 }
 
 impl<'a> Runs<'a> {
@@ -37,39 +43,49 @@ impl<'a> Runs<'a> {
 
     /// Sorts files into runs. The order of the files is that of the ranks in every table ([`RankCalls::order`]).
     #[must_use]
-    pub fn of(files: &'a [RankCalls]) -> Self {
-        let strict = sorted(files, &|a, b| why_apart(a, b).is_none());
+    pub fn of(files: impl Into<Cow<'a, [RankCalls]>>) -> Self {
+        let files = files.into();
+        let strict = sorted(&files, &|a, b| why_apart(a, b).is_none());
         // (Where no two would be left, a rank without collectives stays: that it has none is what the comparison says.)
         let is_strict = strict.iter().any(|run| run.len() > 1);
         let lax = |a: &RankCalls, b: &RankCalls| {
             matches!(why_apart(a, b), None | Some(Apart::NoCollective))
         };
-        Self { files, runs: if is_strict { strict } else { sorted(files, &lax) } }
+        let runs = if is_strict { strict } else { sorted(&files, &lax) };
+        let run = |members| Run { members, known: OnceCell::new() };
+        Self { runs: runs.into_iter().map(run).collect(), files }
+    }
+
+    /// The files, in their order.
+    #[must_use]
+    pub fn files(&self) -> &[RankCalls] {
+        &self.files
     }
 
     /// The run with the most ranks; of equal ones the first. `None` where no two files are of one run.
     #[must_use]
-    pub fn largest(&self) -> Option<OneRun<'a>> {
-        let more = |a: &'_ Vec<usize>, b: &'_ Vec<usize>| a.len() < b.len();
+    pub fn largest(&self) -> Option<OneRun<'_>> {
+        let more = |a: &'_ Run, b: &'_ Run| a.members.len() < b.members.len();
         let largest = self.runs.iter().reduce(|a, b| if more(a, b) { b } else { a })?;
         self.run(largest, None)
     }
 
     /// The run of a file; `None` where no other file is of it.
     #[must_use]
-    pub fn with(&self, file: usize) -> Option<OneRun<'a>> {
-        self.run(self.runs.iter().find(|run| run.contains(&file))?, Some(file))
+    pub fn with(&self, file: usize) -> Option<OneRun<'_>> {
+        self.run(self.runs.iter().find(|run| run.members.contains(&file))?, Some(file))
     }
 
-    fn run(&self, members: &[usize], of: Option<usize>) -> Option<OneRun<'a>> {
-        (members.len() > 1).then(|| OneRun::of(self.files, members.to_vec(), of))
+    fn run<'b>(&'b self, run: &'b Run, of: Option<usize>) -> Option<OneRun<'b>> {
+        (run.members.len() > 1).then_some(OneRun { files: &self.files, run, of })
     }
 
     /// Why no other file is of the run of this one, as a section.
     #[must_use]
     pub fn alone(&self, file: usize) -> Section {
         let mut section = Section::new("ranks", "Ranks");
-        section.intro.extend(OneRun::of(self.files, vec![file], None).left_out());
+        let run = Run { members: vec![file], known: OnceCell::new() };
+        section.intro.extend(OneRun { files: &self.files, run: &run, of: None }.left_out());
         section
     }
 }
@@ -87,37 +103,28 @@ fn sorted(files: &[RankCalls], alike: &dyn Fn(&RankCalls, &RankCalls) -> bool) -
 }
 
 impl<'a> OneRun<'a> {
-    fn of(files: &'a [RankCalls], members: Vec<usize>, of: Option<usize>) -> Self {
-        Self { files, members, of, together: OnceCell::new() }
-    }
-
-    /// The groups and the clocks of its ranks.
-    pub(crate) fn together(&self) -> &Together {
-        self.together.get_or_init(|| Together::of(&self.ranks()))
+    /// What the collectives of its ranks show.
+    pub(crate) fn known(&self) -> &'a Known {
+        self.run.known.get_or_init(|| Known::of(&self.ranks()))
     }
 
     /// Its ranks.
     #[must_use]
     pub fn ranks(&self) -> Vec<&'a RankCalls> {
-        self.members.iter().map(|at| &self.files[*at]).collect()
+        self.run.members.iter().map(|at| &self.files[*at]).collect()
     }
 
     /// Whether a file is of it.
     #[must_use]
     pub fn holds(&self, file: usize) -> bool {
-        self.members.contains(&file)
+        self.run.members.contains(&file)
     }
 
     /// What the rank of the file that is told of waits for the others, as that of its device.
     #[must_use]
     pub fn of_rank(&self, device: &str, within: Option<&[Interval]>) -> Option<Matched> {
-        let at = self.members.iter().position(|at| Some(*at) == self.of)?;
-        Some(Matched::of_rank(&self.ranks(), self.together(), at, (device, within)))
-    }
-
-    /// What all of its ranks wait for each other.
-    pub(crate) fn matched(&self) -> Matched {
-        Matched::of_all(&self.ranks(), self.together(), None)
+        let at = self.run.members.iter().position(|at| Some(*at) == self.of)?;
+        Some(Matched::of_rank(&self.ranks(), self.known(), at, (device, within)))
     }
 
     /// The files that are of no rank of it, and why, in a sentence each.
@@ -213,8 +220,10 @@ mod tests {
     }
 
     fn said(files: &[RankCalls]) -> (Vec<&str>, Option<String>) {
-        let run = Runs::of(files).largest().expect("two are of one run");
-        (run.ranks().iter().map(|rank| rank.name.as_str()).collect(), run.left_out())
+        let runs = Runs::of(files);
+        let run = runs.largest().expect("two are of one run");
+        let names = files.iter().enumerate().filter(|(at, _)| run.holds(*at));
+        (names.map(|(_, rank)| rank.name.as_str()).collect(), run.left_out())
     }
 
     #[test]
@@ -222,9 +231,9 @@ mod tests {
         let files = [file(0, 1, 30, true), file(1, 4, 0, true), file(2, 4, 1, true)];
         let why = "0.json (rank 0) is not compared: its run has 1 rank, and that of the others 4.";
         assert_eq!(said(&files), (vec!["1", "2"], Some(why.to_owned())));
-        assert!(Runs::of(&files).with(0).is_none(), "it has no others");
+        assert!(Runs::of(&files[..]).with(0).is_none(), "it has no others");
         assert_eq!(
-            Runs::of(&files).with(2).map(|run| (run.holds(1), run.holds(0))),
+            Runs::of(&files[..]).with(2).map(|run| (run.holds(1), run.holds(0))),
             Some((true, false))
         );
         let files = [file(0, 4, 30, true), file(1, 4, 0, true), file(2, 4, 1, true)];
@@ -243,8 +252,8 @@ mod tests {
         let files = [file(0, 2, 0, true), file(1, 2, 0, false)];
         assert_eq!(said(&files), (vec!["0", "1"], None));
         let files = [file(0, 2, 0, true), file(1, 4, 0, true)];
-        assert!(Runs::of(&files).largest().is_none());
+        assert!(Runs::of(&files[..]).largest().is_none());
         let why = "1.json (rank 1) is not compared: its run has 4 ranks, and that of 0.json 2.";
-        assert_eq!(Runs::of(&files).alone(0).intro, [why]);
+        assert_eq!(Runs::of(&files[..]).alone(0).intro, [why]);
     }
 }

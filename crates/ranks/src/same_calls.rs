@@ -21,7 +21,8 @@ use crate::groups::{Group, Groups};
 
 /// What the names of NCCL's and RCCL's kernels begin with.
 const NCCL: &str = "nccl";
-/// Fewer calls may end together by chance, where nothing tells which ranks are a group.
+/// Fewer calls may end together by chance, where nothing tells which ranks are a group: calls that do not belong together end within
+/// [`APART_BY_NAME_NS`] of each other about once in 50 times where 1 ms lies between two calls, so four of them once in some million.
 const LEAST_AMONG: usize = 4;
 
 /// A broadcast that takes so many times as long as on the rank that joins last waited for most of it.
@@ -29,19 +30,24 @@ const WAITED: i64 = 2;
 /// Of the matches of a kind so many percent may not run at the same time: clocks differ a little. Above that none of it counts.
 pub(crate) const LEAST_TOGETHER_PCT: usize = 90;
 
-/// The kernels of a match end together: at most so far apart, in ns (measured on four MI300: up to 21 us), or this part of the
-/// longest waiting. Where they do not, their clocks may differ, and who comes last is not known.
+/// The kernels of a match end together: at most so far apart, in ns, or this part of the longest waiting. Where they do not, their clocks may
+/// differ, and who comes last is not known. The limit is more than twice the most that was measured where the clock is one (four MI300: up to
+/// 21 us), and no more than the least difference between two machines' clocks that was measured (three pairs: 48 us, 83 us and 209 us), which
+/// would pass for a spread otherwise. It cannot follow from the spread of the ends themselves: the constant is part of it.
 pub(crate) const LEAST_APART_NS: i64 = 50_000;
 /// The same of kernels of which only the name is recorded, however long they wait (measured on four GB300: up to 1.9 us).
 pub(crate) const APART_BY_NAME_NS: i64 = 10_000;
 const APART_PART: i64 = 5;
 
 /// Calls of a group that were matched.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Matches {
     /// The places of its ranks.
     pub(crate) members: Vec<usize>,
-    /// Whether ranks of it have no file: one of those may join later than all.
-    pub(crate) is_part: bool,
+    /// Ranks of it that have no file: one of those may join later than all.
+    pub(crate) n_missing: usize,
+    /// Whether a rank may leave before all have joined.
+    pub(crate) is_broadcast: bool,
     /// Of each call when its kernel runs on every rank.
     pub(crate) calls: Vec<Vec<(usize, Interval)>>,
 }
@@ -54,11 +60,15 @@ pub(crate) fn matches(
     slack_ns: Option<i64>,
 ) -> Vec<Matches> {
     let of_files = slack_ns.is_some();
-    let Some((_, Kind { group_size, .. })) = of_ranks.first() else { return Vec::new() };
+    let Some((_, Kind { group_size, is_broadcast, .. })) = of_ranks.first() else {
+        return Vec::new();
+    };
     let matched = |own: &[(usize, &Kind)], size: usize, most_apart: MostApart| {
         let calls = together(own, most_apart, slack_ns.unwrap_or_default());
         let members = own.iter().map(|(at, _)| *at).collect();
-        (!calls.is_empty()).then_some(Matches { members, is_part: own.len() < size, calls })
+        let n_missing = size.saturating_sub(own.len());
+        let is_broadcast = *is_broadcast;
+        (!calls.is_empty()).then_some(Matches { members, n_missing, is_broadcast, calls })
     };
     if of_ranks.iter().all(|(_, kind)| kind.group_size.is_some()) {
         let size = group_size.and_then(|n| usize::try_from(n).ok()).unwrap_or_default();

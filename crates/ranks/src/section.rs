@@ -1,125 +1,130 @@
 //! What the collectives of several traces of one run tell: one trace a rank.
 
 use report::units::{count, plural, time};
-use report::{Cell, Column, Row, Section, Table, Unit};
+use report::{Section, Table};
+use serde::Serialize;
+use timeline::intervals::{length, union};
 
+use crate::by_group::{groups, sentences};
 use crate::calls::RankCalls;
 use crate::matched::Matched;
-use crate::on_cpu::on_cpu;
+use crate::on_cpu::{CpuRow, on_cpu};
+use crate::rows::{GroupRow, RankRow};
 use crate::runs::OneRun;
 use crate::senders::for_senders;
 
-/// One rank.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct RankRow {
-    rank: String,
-    n: u64,
-    n_last: u64,
-    behind_ns: i64,
-    exposed_ns: i64,
-    saves_ns: Option<i64>,
-    most: String,
-}
-
-impl Row for RankRow {
-    const COLUMNS: &'static [Column<Self>] = &[
-        Column {
-            key: "rank",
-            title: "Rank",
-            unit: Unit::Text,
-            help: "The rank.",
-            cell: |row| row.rank.as_str().into(),
-        },
-        Column {
-            key: "n",
-            title: "Collectives",
-            unit: Unit::Count,
-            help: "Collectives that were matched with those of the other ranks.",
-            cell: |row| Cell::Count(row.n),
-        },
-        Column {
-            key: "n_last",
-            title: "Last to join",
-            unit: Unit::Count,
-            help: "Those that this rank joins last.",
-            cell: |row| Cell::Count(row.n_last),
-        },
-        Column {
-            key: "behind_ns",
-            title: "Later than the next to last",
-            unit: Unit::Time,
-            help: "By how much, summed over those.",
-            cell: |row| Cell::Ns(row.behind_ns),
-        },
-        Column {
-            key: "exposed_ns",
-            title: "Waits",
-            unit: Unit::Time,
-            help: "Time in which only communication runs on this rank and a later one has not joined.",
-            cell: |row| Cell::Ns(row.exposed_ns),
-        },
-        Column {
-            key: "saves_ns",
-            title: "Done sooner without",
-            unit: Unit::Time,
-            help: "How much sooner the last kernel of this rank would end without the waiting, at most: its kernels begin no sooner than they are launched.",
-            cell: |row| Cell::or_missing(row.saves_ns, Cell::Ns, "CPUs wait for each other, too"),
-        },
-        Column {
-            key: "most",
-            title: "Most of it for",
-            unit: Unit::Text,
-            help: "The rank for which it waits most.",
-            cell: |row| row.most.as_str().into(),
-        },
-    ];
+/// The ranks of a run, compared: what a report has of them. Its JSON has the rows of its tables.
+#[derive(Clone, Debug, Serialize)]
+pub struct Compared {
+    /// What follows from the tables, and what could not be compared.
+    sentences: Vec<String>,
+    ranks: Vec<RankRow>,
+    groups: Vec<GroupRow>,
+    cpu_calls: Vec<CpuRow>,
 }
 
 impl OneRun<'_> {
     /// What the collectives of its ranks tell of each other, and which files are not of it.
     #[must_use]
-    pub fn section(&self) -> Section {
-        let (ranks, together) = (self.ranks(), self.together());
-        let clocks = &together.clocks;
-        let mut section = self.matched().section();
-        section.intro.extend(clocks.sentence(&ranks));
-        let on_one = clocks.applied(&ranks);
-        let on_one: Vec<&RankCalls> = on_one.iter().map(|rank| &**rank).collect();
-        section.intro.extend(for_senders(&on_one, clocks));
-        if let Some((sentence, table)) = on_cpu(&on_one, together) {
-            section.intro.push(sentence);
-            section.tables.push(table);
+    pub fn compared(&self) -> Compared {
+        let (ranks, known) = (self.ranks(), self.known());
+        let on_one = known.on_one_clock(&ranks);
+        let matched = Matched::of_all(&ranks, known, None);
+        let of_group = groups(known);
+        let groups: Vec<GroupRow> = of_group.iter().map(|group| group.row(&on_one)).collect();
+        let row = |(at, rank): (usize, &&RankCalls)| RankRow {
+            clock_ns: known.clocks.by_ns(at),
+            groups: of_group
+                .iter()
+                .zip(&groups)
+                .filter(|(group, _)| group.members.contains(&at))
+                .map(|(_, row)| row.group.clone())
+                .collect(),
+            ..rank.row(&matched)
+        };
+        // (Without kernels there is nothing in a row.)
+        let is_empty = ranks.len() > Matched::MOST_RANKS
+            || ranks.iter().all(|rank| rank.kernels.is_empty() && rank.kinds.is_empty());
+        let rows = match is_empty {
+            true => Vec::new(),
+            false => ranks.iter().enumerate().map(row).collect(),
+        };
+        let mut said = vec![matched.sentence()];
+        said.extend(sentences(&of_group, &groups));
+        if matched.is_part {
+            said.push(format!("Some groups have ranks without a file. {}", Matched::OTHERS));
         }
-        section.intro.extend(self.left_out());
+        said.extend(known.clocks.sentence(&ranks));
+        said.extend(for_senders(&on_one, &known.clocks));
+        let (sentence, cpu_calls) = on_cpu(&on_one, known).unzip();
+        said.extend(sentence);
+        said.extend(self.left_out());
+        let cpu_calls = cpu_calls.unwrap_or_default();
+        Compared { sentences: said, ranks: rows, groups, cpu_calls }
+    }
+
+    /// The same as a section.
+    #[must_use]
+    pub fn section(&self) -> Section {
+        self.compared().section()
+    }
+}
+
+impl Compared {
+    /// As a section of a report.
+    #[must_use]
+    pub fn section(&self) -> Section {
+        let mut section = Section::new("ranks", "Ranks");
+        section.intro.clone_from(&self.sentences);
+        let table =
+            Table::of("ranks", "Ranks, by the collectives that all of them call", &self.ranks)
+                .without_missing(&["behind_ns", "exposed_ns", "saves_ns", "most_ns"])
+                .without_zero(&["n", "n_last", "n_late_launches", "late_launch_ns", "clock_ns"]);
+        // (Of one group the rows of its ranks say the same.)
+        let is_one = self.groups.len() < 2;
+        let table = if is_one { table.without("groups") } else { table };
+        section.tables.push(table.when_empty("None."));
+        if !is_one {
+            let table = Table::of("rank_groups", "Groups of ranks", &self.groups);
+            section.tables.push(table.without("ranks").without_zero(&["n_missing"]));
+        }
+        if !self.cpu_calls.is_empty() {
+            let title = "Calls in which the CPUs wait for each other";
+            let table = Table::of("cpu_waits", title, &self.cpu_calls);
+            section.tables.push(table.without_missing(&["waits_ns", "n_last", "most_ns"]));
+        }
         section
     }
 }
 
-impl Matched {
-    fn section(&self) -> Section {
-        let mut section = Section::new("ranks", "Ranks");
-        let rows = self.devices().map(|(rank, waits)| RankRow {
-            rank: rank.to_owned(),
+impl RankCalls {
+    /// Its row, but for its clock and groups.
+    fn row(&self, matched: &Matched) -> RankRow {
+        let busy = union(self.kernels.iter().map(|kernel| kernel.times).collect());
+        let row = RankRow {
+            rank: self.name.clone(),
+            busy_ns: length(&busy),
+            communication_ns: length(&self.exposed),
+            ..RankRow::default()
+        };
+        let Some(waits) = matched.device(&self.name) else { return row };
+        let most = waits.most();
+        RankRow {
             n: waits.n as u64,
             n_last: waits.n_last as u64,
-            behind_ns: waits.behind_ns,
-            exposed_ns: waits.exposed_ns,
+            behind_ns: Some(waits.behind_ns),
+            n_late_launches: waits.n_late_launches as u64,
+            late_launch_ns: waits.late_launch_ns,
+            exposed_ns: Some(waits.exposed_ns),
             saves_ns: waits.saves_ns,
-            most: waits
-                .most()
-                .map(|wait| format!("{} ({})", wait.last, time(wait.ns)))
-                .unwrap_or_default(),
-        });
-        let rows: Vec<RankRow> = rows.collect();
-        section.intro.push(self.sentence());
-        if self.is_part {
-            section.intro.push(format!("Some groups have ranks without a file. {}", Self::OTHERS));
+            most: most.map(|wait| wait.last.clone()).unwrap_or_default(),
+            most_ns: most.map(|wait| wait.ns),
+            ..row
         }
-        let table = Table::of("ranks", "Ranks, by the collectives that all of them call", &rows);
-        section.tables.push(table.when_empty("None."));
-        section
     }
+}
 
+impl Matched {
     fn sentence(&self) -> String {
         let late = self.latest().and_then(|(name, _)| Some((name, self.device(name)?)));
         match late {

@@ -20,6 +20,10 @@ pub struct Waits {
     pub exposed_for: Vec<WaitFor>,
     /// By how much this device comes later than the next to last, where it comes last: a sum, in ns.
     pub behind_ns: i64,
+    /// Of the collectives that it joins last, those whose launch began after the next to last device had joined.
+    pub n_late_launches: usize,
+    /// How much later those launches began than the next to last device joined: a sum, in ns.
+    pub late_launch_ns: i64,
 }
 
 /// What a device waits for another one.
@@ -40,12 +44,14 @@ impl Waits {
         self.exposed_for.iter().find(|wait| wait.last == last)
     }
 
-    /// The same with what it waits for each of the others: `waiting` are the times by the one that comes last.
+    /// The same with what it waits for each of the others: `waiting` are the times by the one that comes last. `replays`: with what that
+    /// saves.
     pub(crate) fn waiting(
         self,
         ranks: &[&RankCalls],
         at: usize,
         waiting: &mut [Vec<Interval>],
+        replays: bool,
     ) -> Self {
         let rank = ranks[at];
         let mut all = Vec::new();
@@ -61,7 +67,7 @@ impl Waits {
         }
         // (It may wait for two at once, on two streams.)
         let waits = both(&rank.exposed, &union(all));
-        let is_known = ranks.iter().all(|rank| rank.on_cpu.is_empty());
+        let is_known = replays && ranks.iter().all(|rank| rank.on_cpu.is_empty());
         let saves_ns = is_known.then(|| rank.sooner_ns(&waits));
         // (A replay for the one that it waits for most; without less waiting it is done no sooner than without all.)
         let most_ns = exposed_for.iter().map(|(wait, _)| wait.ns).max().unwrap_or_default();

@@ -35,7 +35,7 @@ fn ranks_in_files_of_their_own_are_compared_on_the_clock_of_the_machine() {
         };
         let [first, second] = bases;
         let ranks = [of((100_000, first), 0), of((500_000, second), 1)];
-        Runs::of(&ranks).largest().expect("they are of one run").section()
+        Runs::of(&ranks[..]).largest().expect("they are of one run").section()
     };
     let same = section(["1700000000000000000", "1700000000000000000"]);
     assert_eq!(
@@ -61,7 +61,35 @@ fn what_a_function_calls_on_another_thread_is_one_wait_with_it() {
         RankCalls::of(&HostIndex::of(&trace), &Details::default(), rank, "")
     };
     let ranks = [of(0), of(1)];
-    let section = Runs::of(&ranks).largest().expect("they are of one run").section();
+    let section = Runs::of(&ranks[..]).largest().expect("they are of one run").section();
     let rows = section.tables.iter().find(|table| table.id == "cpu_waits").map(|t| t.n_rows());
     assert_eq!(rows, Some(4), "broadcast_pyobj and the barrier, each on two ranks");
+}
+
+#[test]
+fn the_json_of_a_run_fits_its_schema() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schemas/ranks.schema.json");
+    let schema: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(path).expect("it is there")).expect("JSON");
+    let validator = jsonschema::validator_for(&schema).expect("a schema");
+    let of = |start: i64, rank: i64| {
+        let (trace, details) = one_rank(start, "0");
+        RankCalls::of(&HostIndex::of(&trace), &details, rank, &format!("tp{rank}.json"))
+    };
+    let runs = Runs::of(vec![of(100_000, 0), of(500_000, 1)]);
+    let json = serde_json::to_value(runs.largest().expect("one run").compared()).expect("JSON");
+    let errors: Vec<String> =
+        validator.iter_errors(&json).map(|one| format!("{}: {one}", one.instance_path())).collect();
+    assert!(errors.is_empty(), "{errors:#?}");
+    let rank = |at: usize| &json["ranks"][at];
+    // 100 us of product, then the collective until 600 us.
+    assert_eq!(
+        (&rank(0)["busy_ns"], &rank(0)["communication_ns"]),
+        (&600_000.into(), &500_000.into())
+    );
+    assert_eq!((&rank(0)["exposed_ns"], &rank(0)["most"]), (&400_000.into(), &"1".into()));
+    assert_eq!((&rank(1)["n_last"], &rank(1)["behind_ns"]), (&1.into(), &400_000.into()));
+    let group = &json["groups"][0];
+    assert_eq!((&group["group"], &group["axis"]), (&"0, 1".into(), &"tensor-parallel".into()));
+    assert_eq!((&group["last"], &group["most_wait_pct"]), (&"1".into(), &(400.0 / 6.0).into()));
 }

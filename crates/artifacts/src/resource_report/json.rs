@@ -3,6 +3,7 @@
 
 use diagnosis::{Action, Diagnosis, Finding, Kind, WallRow};
 use host::numbers::Stats;
+use ranks::Compared;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -19,6 +20,8 @@ struct Document<'a> {
     memory: Option<Value>,
     steps: Option<Value>,
     wall: &'a [WallRow],
+    /// `null` where no other ranks of its run were given.
+    ranks: Option<&'a Compared>,
     diagnosis: &'a [Finding],
     actions: Vec<Value>,
     not_available: Vec<Value>,
@@ -46,6 +49,7 @@ pub(super) fn json(
         memory: of_memory,
         steps: known.and_then(|known| steps(known)),
         wall: diagnosis.map_or(&[], |diagnosis| &diagnosis.wall),
+        ranks: known.and_then(|known| known.ranks.as_ref()),
         diagnosis: diagnosis.map_or(&[], |diagnosis| &diagnosis.findings),
         actions: (1..).zip(actions).map(|(rank, action)| action_json(rank, action)).collect(),
         not_available: missing(known, snapshot.is_some())

@@ -123,7 +123,7 @@ pub(super) fn sections(
         findings(known, memory),
         actions(known, memory),
     ];
-    sections.extend(known.and_then(|known| known.ranks.clone()));
+    sections.extend(known.and_then(|known| Some(known.ranks.as_ref()?.section())));
     sections.extend(memory.map(super::memory::section));
     let found = known.and_then(|known| Some((known.name, known.same_run.as_ref()?)));
     sections.extend(found.map(|(name, found)| found.section(name)));

@@ -92,6 +92,15 @@ fn diagnose_compares_the_ranks_of_a_folder() {
     assert!(run.stdout.contains(late), "{}", run.stdout);
     let first = "The GPU runs no kernel but communication for 80.8% of its span (800 µs, 700 µs of it because rank 1 joins later).";
     assert!(run.stdout.contains(first), "{}", run.stdout);
+    // As JSON, with the same rows in both documents.
+    let json = folder.run(&["diagnose", "run", "--json"]).done().json();
+    assert_eq!(json["ranks"]["ranks"][0]["exposed_ns"], 700_000);
+    assert_eq!(json["ranks"]["groups"][0]["last"], "1");
+    folder.run(&["report", "--cpu-trace", "run", "--json-out", "r.json"]).done();
+    let report: serde_json::Value = serde_json::from_str(&folder.text("r.json")).unwrap();
+    assert_eq!(report["ranks"], json["ranks"]);
+    let alone = folder.run(&["diagnose", "run/TP-0.json", "--json"]).done().json();
+    assert!(alone["ranks"].is_null(), "{}", alone["ranks"]);
     // The one that comes late is not told to wait for itself, though its device has the name of the other rank.
     folder.write("run/TP-0.json", that_joins(0, 800_000));
     folder.write("run/TP-1.json", that_joins(1, 100_000));
@@ -204,5 +213,31 @@ fn breakdown_says_what_to_know_first_and_draws_the_streams() {
     assert_eq!(before, plain);
     for part in ["stream 7 ", "stream 20", "stream 28", "# compute"] {
         assert!(timeline.contains(part), "{part}: {timeline}");
+    }
+}
+
+/// Four processes of DistributedDataParallel on CPUs; one sleeps 10 ms before the forward pass of every step.
+#[test]
+fn the_rank_that_sleeps_is_the_one_that_the_others_wait_for() {
+    let Some(truth) = testkit::shared("corpus/inputs/kineto-ranks/gloo_ddp.straggler.truth.json")
+    else {
+        return;
+    };
+    let folder = Folder::new("gloo-ddp");
+    std::fs::create_dir(folder.path().join("run")).unwrap();
+    for rank in 0..4 {
+        let name = format!("gloo_ddp_rank{rank}.json.gz");
+        std::fs::copy(truth.with_file_name(&name), folder.path().join("run").join(name)).unwrap();
+    }
+    let json = folder.run(&["diagnose", "run", "--json"]).done().json();
+    let truth: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(truth).unwrap()).unwrap();
+    let rows = json["ranks"]["cpu_calls"].as_array().unwrap();
+    assert_eq!(rows.len(), 4);
+    for row in rows {
+        let (rank, ours) = (row["rank"].as_str().unwrap(), row["waits_ns"].as_f64().unwrap() / 1e3);
+        let theirs = truth["total_wait_us"][rank].as_f64().unwrap();
+        assert!((ours - theirs).abs() < 0.1, "rank {rank}: {ours} and {theirs} us");
+        assert_eq!(row["n_last"], if rank == "1" { 6 } else { 0 });
     }
 }

@@ -55,6 +55,20 @@ impl Row for Class {
             cell: |row| of(&row.gpu_span, 10, |figures| figures.p90_ns),
         },
         Column {
+            key: "gpu_p95_ns",
+            title: "GPU span, P95",
+            unit: Unit::Time,
+            help: "The same, 95th percentile; twenty iterations are needed.",
+            cell: |row| of(&row.gpu_span, 20, |figures| figures.p95_ns),
+        },
+        Column {
+            key: "gpu_p99_ns",
+            title: "GPU span, P99",
+            unit: Unit::Time,
+            help: "The same, 99th percentile; a hundred iterations are needed.",
+            cell: |row| of(&row.gpu_span, 100, |figures| figures.p99_ns),
+        },
+        Column {
             key: "mean_ns",
             title: "CPU, mean",
             unit: Unit::Time,
@@ -81,6 +95,13 @@ impl Row for Class {
             unit: Unit::Time,
             help: "90th percentile; ten iterations are needed.",
             cell: |row| of(&row.cpu, 10, |figures| figures.p90_ns),
+        },
+        Column {
+            key: "p95_ns",
+            title: "CPU, P95",
+            unit: Unit::Time,
+            help: "95th percentile; twenty iterations are needed.",
+            cell: |row| of(&row.cpu, 20, |figures| figures.p95_ns),
         },
         Column {
             key: "p99_ns",
@@ -260,8 +281,16 @@ impl Iterations {
             list = list.without("cold");
         }
         let classes = Table::of("iteration_classes", "Classes of iterations", &self.classes);
-        let classes =
-            classes.without_missing(&["gpu_p50_ns", "gpu_p90_ns", "p90_ns", "p99_ns", "std_ns"]);
+        let classes = classes.without_missing(&[
+            "gpu_p50_ns",
+            "gpu_p90_ns",
+            "gpu_p95_ns",
+            "gpu_p99_ns",
+            "p90_ns",
+            "p95_ns",
+            "p99_ns",
+            "std_ns",
+        ]);
         section.tables = vec![classes, list];
         section
     }

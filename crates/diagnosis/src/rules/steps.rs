@@ -1,4 +1,4 @@
-//! M13: durations of steps. P90 needs ten steps, P99 a hundred.
+//! M13: durations of steps. P90 needs ten steps, P95 twenty, P99 a hundred.
 
 use host::numbers::Stats;
 use report::units::{count, percent, time};
@@ -37,6 +37,9 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     };
     if n >= 10 {
         text.push_str(&format!(", P50 {}, P90 {}", time(figures.p50_ns), time(figures.p90_ns)));
+    }
+    if n >= 20 {
+        text.push_str(&format!(", P95 {}", time(figures.p95_ns)));
     }
     if n >= 100 {
         text.push_str(&format!(", P99 {}", time(figures.p99_ns)));

@@ -139,6 +139,7 @@ impl CustomOps {
                     peak_tflops: row.peak_tflops,
                     peak_pct: row.peak_pct,
                     bytes_at_least: row.bytes_at_least,
+                    gb_per_s: None,
                     intensity: row.intensity,
                     limit: None,
                     limit_pct: None,

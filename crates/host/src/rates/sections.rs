@@ -17,8 +17,9 @@ fn text(value: Option<String>, reason: &'static str) -> Cell<'static> {
 
 /// Columns that need a known device.
 pub(crate) const OF_PEAKS: &[&str] =
-    &["peak_pct", "peak_tflops", "intensity", "limit", "limit_pct"];
+    &["peak_pct", "peak_tflops", "gb_per_s", "intensity", "limit", "limit_pct"];
 
+const NO_BYTES: &str = "sizes of the result are not known";
 const NO_PEAK: &str = "the device or the number format is not known";
 
 impl Row for RateRow {
@@ -62,6 +63,13 @@ impl Row for RateRow {
             cell: |row| format!("{:.1}", row.tflops).into(),
         },
         Column {
+            key: "gb_per_s",
+            title: "GB/s, at least",
+            unit: Unit::Text,
+            help: "The least bytes that they move, by GPU time: operands read once, the result written once.",
+            cell: |row| text(row.gb_per_s.map(|of| format!("{of:.0}")), NO_BYTES),
+        },
+        Column {
             key: "peak_pct",
             title: "Of the dense peak",
             unit: Unit::Percent,
@@ -80,12 +88,7 @@ impl Row for RateRow {
             title: "FLOP by byte, at most",
             unit: Unit::Text,
             help: "Operations by the least bytes that they move: operands read once, the result written once.",
-            cell: |row| {
-                text(
-                    row.intensity.map(|of| format!("{of:.1}")),
-                    "sizes of the result are not known",
-                )
-            },
+            cell: |row| text(row.intensity.map(|of| format!("{of:.1}")), NO_BYTES),
         },
         Column {
             key: "limit",
@@ -130,6 +133,15 @@ impl Rates {
         });
         if !self.rows.is_empty() {
             let table = Table::of("rates", "Rates by op and number format", &self.rows);
+            section.tables.push(table.without_missing(OF_PEAKS).preview(PREVIEW));
+        }
+        if !self.kernels.is_empty() {
+            let title = "Rates by kernel and number format";
+            let mut table = Table::of("kernel_rates", title, &self.kernels);
+            if let Some(name) = table.columns.first_mut() {
+                name.title = "Kernel".into();
+                name.help = "Only kernel of a call with a formula. A fill before it does not count in its time.".into();
+            }
             section.tables.push(table.without_missing(OF_PEAKS).preview(PREVIEW));
         }
         section.drawings.extend(self.roofline(others));

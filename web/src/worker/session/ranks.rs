@@ -7,14 +7,14 @@ use super::triage::OpenFile;
 /// What is known of the ranks, in their order; empty where there are no others.
 #[derive(Default)]
 pub(super) struct Ranks {
-    calls: Vec<RankCalls>,
+    runs: Runs<'static>,
     own: usize,
 }
 
 impl Ranks {
     /// The run of the own file.
     pub(super) fn run(&self) -> Option<OneRun<'_>> {
-        Runs::of(&self.calls).with(self.own)
+        self.runs.with(self.own)
     }
 }
 
@@ -39,6 +39,6 @@ impl OpenFile {
         let at = calls.iter().filter(|other| other.order() < own.order()).count();
         kinetoscope::trace::sort_by(&mut calls, |a, b| a.order().cmp(&b.order()));
         calls.insert(at, own);
-        Ranks { calls, own: at }
+        Ranks { runs: Runs::of(calls), own: at }
     }
 }
