@@ -180,10 +180,10 @@ fn waiting(facts: &Facts<'_>, most: &WallRow) -> String {
     match waits.and_then(|waits| waits.most()) {
         Some(wait) if wait.ns.saturating_mul(2) >= most.total_ns => {
             let (who, last) = (facts.matched.who(), &wait.last);
-            let saves_ns = waits.and_then(|waits| waits.saves_ns);
-            let late = match saves_ns.filter(|ns| ns.saturating_mul(2) < wait.ns) {
+            let late = match wait.saves_ns.filter(|ns| ns.saturating_mul(2) < wait.ns) {
                 Some(ns) => {
-                    format!(", which costs {} at most: its own launches come no earlier", time(ns))
+                    // (Those of this rank, or of the next to last one.)
+                    format!(", which costs {} at most: other launches come no earlier", time(ns))
                 }
                 None => String::new(),
             };

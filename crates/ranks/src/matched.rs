@@ -10,7 +10,7 @@ use crate::clocks::{OfKey, by_key};
 use crate::groups::{Group, Groups, MOST_RANKS};
 use crate::known::Known;
 use crate::same_calls::Matches;
-use crate::waits::Waits;
+use crate::waits::{Awaited, Waits};
 
 /// What every device of a file, or every rank of a run, waits for the others; in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -170,7 +170,7 @@ fn rows(
     let n = ranks.len();
     let mut waits = vec![Waits::default(); n];
     // By waiting rank and then by the last one.
-    let mut waiting: Vec<Vec<Interval>> = vec![Vec::new(); n * n];
+    let mut waiting: Vec<Vec<Awaited>> = vec![Vec::new(); n * n];
     for of_all in matches.iter().flat_map(|found| &found.calls) {
         let starts = || of_all.iter().map(|(at, (start, _))| (*start, *at));
         let Some((last_ns, last)) = starts().max() else { continue };
@@ -193,7 +193,10 @@ fn rows(
         for (at, (start, end)) in of_all {
             waits[*at].n += 1;
             if *at != last && is_wanted(*at) {
-                waiting[at * n + last].push((*start, last_ns.min(*end)));
+                let until_ns = last_ns.min(*end);
+                // (Until the next to last has joined, it waits for that one, too.)
+                let alone = (before_ns.max(*start).min(until_ns), until_ns);
+                waiting[at * n + last].push(Awaited { times: (*start, until_ns), alone });
             }
         }
     }

@@ -26,6 +26,15 @@ pub struct Waits {
     pub late_launch_ns: i64,
 }
 
+/// A wait for the device that joins a collective last.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Awaited {
+    /// All of it.
+    pub(crate) times: Interval,
+    /// The end of it, in which the device waits for that one alone.
+    pub(crate) alone: Interval,
+}
+
 /// What a device waits for another one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WaitFor {
@@ -33,7 +42,8 @@ pub struct WaitFor {
     pub last: String,
     /// As [`Waits::exposed_ns`].
     pub ns: i64,
-    /// As [`Waits::saves_ns`].
+    /// How much sooner its last kernel would end if this one joined no later than the next to last, at most; `None` as in
+    /// [`Waits::saves_ns`].
     pub saves_ns: Option<i64>,
 }
 
@@ -50,18 +60,21 @@ impl Waits {
         self,
         ranks: &[&RankCalls],
         at: usize,
-        waiting: &mut [Vec<Interval>],
+        waiting: &mut [Vec<Awaited>],
         replays: bool,
     ) -> Self {
         let rank = ranks[at];
         let mut all = Vec::new();
         let mut exposed_for: Vec<(WaitFor, Vec<Interval>)> = Vec::new();
         for (last, times) in waiting.iter_mut().enumerate() {
-            let times = union(std::mem::take(times));
+            let awaited = std::mem::take(times);
+            let alone = union(awaited.iter().map(|one| one.alone).collect());
+            let times = union(awaited.iter().map(|one| one.times).collect());
             if !times.is_empty() {
                 let waits = both(&rank.exposed, &times);
                 let (last, ns) = (ranks[last].name.clone(), length(&waits));
-                exposed_for.push((WaitFor { last, ns, saves_ns: None }, waits));
+                let alone = both(&rank.exposed, &alone);
+                exposed_for.push((WaitFor { last, ns, saves_ns: None }, alone));
                 all.extend(times);
             }
         }
@@ -74,7 +87,7 @@ impl Waits {
         let of_one = |(mut wait, waits): (WaitFor, Vec<Interval>)| {
             wait.saves_ns = saves_ns.map(|saves_ns| match wait.ns == most_ns {
                 true => rank.sooner_ns(&waits).min(saves_ns),
-                false => saves_ns.min(wait.ns),
+                false => saves_ns.min(length(&waits)),
             });
             wait
         };

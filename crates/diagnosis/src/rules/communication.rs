@@ -47,7 +47,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             let bound = transfer.min(device.exposed_compute()).min(limit.unwrap_or(i64::MAX));
             let meaning = match (waits, excess) {
                 (Some(waits), _) => {
-                    let text = waiting(waits, exposed, facts.matched.who());
+                    let text = waiting(waits, exposed, facts.matched.who(), bound);
                     match facts.matched.is_part {
                         true => format!("{text} Some ranks have no file. {}", Matched::OTHERS),
                         false => text,
@@ -98,7 +98,7 @@ fn unmatched(facts: &Facts<'_>) -> String {
 const LEAST_SAVED: f64 = 0.8;
 
 /// What of the exposed time is waiting for other ranks, and what is not.
-fn waiting(waits: &Waits, exposed: i64, who: &str) -> String {
+fn waiting(waits: &Waits, exposed: i64, who: &str, bound_ns: i64) -> String {
     let most = waits.most();
     let n = plural(waits.n as u64, "collective", "collectives");
     match most {
@@ -119,10 +119,16 @@ fn waiting(waits: &Waits, exposed: i64, who: &str) -> String {
                 ),
                 None => String::new(),
             };
+            let transfer_ns = exposed.saturating_sub(waits.exposed_ns).max(0);
+            // (The bound is not that of the waiting.)
+            let hides = match bound_ns {
+                ns if ns < transfer_ns => format!(", of which other work could hide {}", time(ns)),
+                _ => String::new(),
+            };
             format!(
-                "{} of it is waiting for {whom}, as {n} show that were matched with those of the other {who}s; {} is transfer and what was not matched.{late}",
+                "{} of it is waiting for {whom}, as {n} show that were matched with those of the other {who}s; {} is transfer and what was not matched{hides}.{late}",
                 time(waits.exposed_ns),
-                time(exposed.saturating_sub(waits.exposed_ns).max(0))
+                time(transfer_ns)
             )
         }
     }
