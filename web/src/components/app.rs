@@ -46,7 +46,7 @@ pub fn App() -> Html {
         });
     }
     use_effect_with(state.keys_on, |on| settings::keep_keys(*on));
-    use_effect_with(state.dock_height, |height| settings::keep_dock_height(*height));
+    use_effect_with(state.dock_height, |height| settings::apply_dock_height(*height));
     use_effect_with(state.tracks.clone(), |tracks| settings::keep_tracks(tracks));
     use_effect_with(state.perfetto_url.clone(), |url| settings::keep_perfetto_url(url));
     use_effect_with(state.form.clone(), artifacts::keep_form);

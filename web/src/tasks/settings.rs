@@ -52,12 +52,16 @@ pub fn keep_keys(on: bool) {
     storage::set(KEYS, &on.into());
 }
 
-/// Stores the height of the timeline below a view and applies it: the stylesheet reads it from a property of the root.
-pub fn keep_dock_height(height: u16) {
+/// Applies the height of the timeline below a view: the stylesheet reads it from a property of the root.
+pub fn apply_dock_height(height: u16) {
     if let Some(root) = document_element().dyn_ref::<HtmlElement>() {
         let share = format!("{}.{}%", height / 10, height % 10);
         let _applied = root.style().set_property("--dock", &share);
     }
+}
+
+/// Stores the height of the timeline below a view.
+pub fn keep_dock_height(height: u16) {
     storage::set(DOCK, &height.into());
 }
 
