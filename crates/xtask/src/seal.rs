@@ -19,6 +19,7 @@ use crate::workspace::{Workspace, read};
 /// Files with fixed names, and their attributes in index.html.
 const UNHASHED: &[(&str, &str)] = &[
     ("boot.js", "src"),
+    ("chart.js", "data-chart"),
     ("worker.js", "data-worker"),
     ("worker_bg.wasm", "data-worker-wasm"),
     ("triage.js", "data-triage"),
@@ -121,7 +122,7 @@ mod tests {
     use std::fs;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    const PAGE: &str = r#"<meta name="build" content="dev" /><!-- styles --><link href="./a.css" /><!-- /styles --><script src="boot.js" data-js="./app-0f.js" data-worker="worker.js" data-worker-wasm="worker_bg.wasm" data-triage="triage.js" data-triage-wasm="triage_bg.wasm" data-snapshot="snapshot.js" data-snapshot-wasm="snapshot_bg.wasm" data-lanes="lanes.js" data-lanes-wasm="lanes_bg.wasm"></script>"#;
+    const PAGE: &str = r#"<meta name="build" content="dev" /><!-- styles --><link href="./a.css" /><!-- /styles --><script src="boot.js" data-chart="chart.js" data-js="./app-0f.js" data-worker="worker.js" data-worker-wasm="worker_bg.wasm" data-triage="triage.js" data-triage-wasm="triage_bg.wasm" data-snapshot="snapshot.js" data-snapshot-wasm="snapshot_bg.wasm" data-lanes="lanes.js" data-lanes-wasm="lanes_bg.wasm"></script>"#;
     const SERVICE_WORKER: &str = r#"const BUILD = "__BUILD__"; const FILES = new Map(__FILES__);"#;
 
     /// Tests run concurrently, each in its own folder.
@@ -135,6 +136,7 @@ mod tests {
         for (name, text) in [
             ("index.html", PAGE),
             ("boot.js", "b"),
+            ("chart.js", "c"),
             ("a.css", "p{}"),
             ("app-0f.js", "a"),
             ("worker.js", worker),
@@ -159,7 +161,7 @@ mod tests {
     #[test]
     fn every_file_but_the_entries_is_named_by_its_content() {
         let (listed, page, service_worker) = sealed("one");
-        assert_eq!(listed.len(), 13, "{listed:?}");
+        assert_eq!(listed.len(), 14, "{listed:?}");
         for name in listed.iter().filter(|name| !["index.html", "sw.js"].contains(&name.as_str())) {
             assert!(name.contains('-'), "{name}");
             assert!(page.contains(&format!("{name}\"")), "{page}");

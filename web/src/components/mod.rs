@@ -4,6 +4,7 @@ mod app;
 mod bar;
 mod before_window;
 mod cards;
+mod chart;
 mod commands;
 mod companions;
 mod compare;

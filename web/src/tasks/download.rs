@@ -2,22 +2,11 @@
 
 use gloo::timers::callback::Timeout;
 use gloo::utils::document;
-use js_sys::Array;
 use wasm_bindgen::JsCast;
-use web_sys::{Blob, BlobPropertyBag, HtmlAnchorElement, Url};
+use web_sys::{Blob, HtmlAnchorElement, Url};
 
 /// How long the browser may take to begin reading. The data of a blob URL stays in use until it is revoked.
 const KEEP_MS: u32 = 120_000;
-
-/// Has the browser save a picture as `name`.
-pub fn save_svg(text: &str, name: &str) {
-    let kind = BlobPropertyBag::new();
-    kind.set_type("image/svg+xml");
-    let parts = Array::of1(&text.into());
-    if let Ok(blob) = Blob::new_with_str_sequence_and_options(&parts, &kind) {
-        save(&blob, name);
-    }
-}
 
 /// Has the browser save `blob` as `name`.
 pub fn save(blob: &Blob, name: &str) {

@@ -9,8 +9,8 @@ pub mod download;
 pub mod example;
 pub mod files;
 pub mod keys;
+pub mod late;
 pub mod perfetto;
-pub mod picture;
 mod record;
 pub mod settings;
 mod storage;
@@ -115,7 +115,7 @@ impl Tasks {
                     download::save(&blob, &name);
                 }
             }
-            Effect::SaveText(name, text) => download::save_svg(&text, &name),
+            Effect::SaveText(name, text) => late::save_text(&text, &name),
             Effect::Copy(key) => {
                 if let Some(blob) = self.blob(&key) {
                     self.copy_blob(&blob, key.name);
