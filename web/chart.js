@@ -9,8 +9,6 @@ const STYLES = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dashar
 const MARGIN = 16;
 /// Pixels of a PNG for each of the page.
 const SCALE = 2;
-/// How long the browser may take to begin reading a file that it saves.
-const KEEP_MS = 120_000;
 
 /// Saves the chart around a button as a file of `kind` ("png" or "svg"), whose name begins with that of the trace.
 export async function save(kind, button) {
@@ -21,7 +19,7 @@ export async function save(kind, button) {
   const text = new XMLSerializer().serializeToString(picture);
   const name = `${trace.replace(/(\.json)?(\.gz)?$/, "")}-${chart.dataset.chart}.${kind}`;
   if (kind === "svg") saveText(text, name);
-  else saveBlob(await painted(picture, text), name);
+  else globalThis.save(await painted(picture, text), name);
 }
 
 /// Saves the canvases of an element, one on the other, as a PNG.
@@ -31,18 +29,12 @@ export async function saveCanvases(element, name) {
   const canvas = Object.assign(document.createElement("canvas"), { width, height });
   const context = canvas.getContext("2d");
   for (const layer of layers) context.drawImage(layer, 0, 0);
-  saveBlob(await blobOf(canvas), name);
+  globalThis.save(await blobOf(canvas), name);
 }
 
 /// Saves an SVG.
 export function saveText(text, name) {
-  saveBlob(new Blob([text], { type: "image/svg+xml" }), name);
-}
-
-function saveBlob(blob, name) {
-  const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(blob), download: name });
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), KEEP_MS);
+  globalThis.save(new Blob([text], { type: "image/svg+xml" }), name);
 }
 
 const blobOf = (canvas) => new Promise((resolve) => canvas.toBlob(resolve));
