@@ -23,7 +23,7 @@ const BUDGET: &[Share] = &[
         what: "page and first worker",
         start: "",
         end: "",
-        but: &["triage-", "snapshot-", "lanes-", "chart-"],
+        but: &["triage-", "snapshot-", "lanes-", "late-", "chart-"],
         bytes: 749_000,
     },
 ];

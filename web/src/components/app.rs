@@ -14,6 +14,7 @@ use super::drop_target::drop_target;
 use super::empty_state::empty_state;
 use super::file_cards::FileCards;
 use super::header::header;
+use super::kept::newer;
 use super::nav::nav;
 use super::status_bar::status_bar;
 use crate::queries::address::Address;
@@ -42,6 +43,7 @@ pub fn App() -> Html {
         let tasks = tasks.clone();
         use_effect_with((), move |()| {
             let listeners = listeners(&tasks);
+            tasks.hear_late();
             move || drop(listeners)
         });
     }
@@ -53,7 +55,7 @@ pub fn App() -> Html {
     use_effect_with(page::title(&state), |title| document().set_title(title));
     use_effect_with(page::address(&state), show_address);
     use_effect_with((state.view, state.selected), |_| to_top());
-    use_effect_with(!state.files.is_empty(), |files| {
+    use_effect_with(!state.files.is_empty() && !state.is_leaving, |files| {
         let question = files.then(leaving_question);
         move || drop(question)
     });
@@ -114,6 +116,9 @@ pub fn App() -> Html {
             { hatches() }
             { header(state.theme, &tasks) }
             <section class="files" aria-label="Files">
+                if state.is_newer {
+                    { newer(&tasks) }
+                }
                 <input id={files::INPUT_ID} class="visually-hidden" type="file" multiple=true tabindex="-1"
                     aria-label="Trace files" accept=".json,.gz,application/json,application/gzip" onchange={on_files} data-testid="file-input" />
                 <input id={files::FOLDER_INPUT_ID} class="visually-hidden" type="file" webkitdirectory=true multiple=true tabindex="-1"
@@ -131,7 +136,7 @@ pub fn App() -> Html {
                     if let Some(shown) = shown {
                         <FileView ..shown />
                     } else {
-                        { empty_state(&tasks) }
+                        { empty_state(state.kept, &tasks) }
                     }
                 </main>
                 { dock.unwrap_or_default() }
@@ -152,7 +157,7 @@ fn dialog(state: &State, tasks: &Tasks) -> Html {
             html! { <CommandDialog entries={commands::entries(state)} tasks={tasks.clone()} /> }
         }
         Some(dialog) => html! {
-            <OpenDialog {dialog} keys_on={state.keys_on} perfetto_url={state.perfetto_url.clone()} tasks={tasks.clone()} />
+            <OpenDialog {dialog} keys_on={state.keys_on} keeps={state.keeps} kept={state.kept} perfetto_url={state.perfetto_url.clone()} tasks={tasks.clone()} />
         },
     }
 }

@@ -20,6 +20,7 @@ mod figures;
 mod file_cards;
 mod header;
 mod icon;
+mod kept;
 mod kernel_panel;
 mod lanes;
 mod later;
