@@ -597,7 +597,8 @@ fn the_range_that_a_column_shows_is_the_lowest_and_the_highest_of_its_time() {
             })
             .collect();
         let [drawn] = drawn[..] else { panic!("{} rows of bars", drawn.len()) };
-        for column in 0..1_000 {
+        assert_eq!(drawn.len(), 1_000);
+        for (column, bar) in drawn.iter().enumerate() {
             let edge = |at: usize| from + (to - from) * at as f64 / 1_000.0;
             let (left, right) = (edge(column), edge(column + 1));
             let mut own = Vec::new();
@@ -614,7 +615,7 @@ fn the_range_that_a_column_shows_is_the_lowest_and_the_highest_of_its_time() {
             own.extend(held);
             let share = |value: &i64| ((value - lowest) as f64 / scale) as f32;
             let wanted = own.iter().min().map(share).zip(own.iter().max().map(share));
-            let shown = drawn[column].map(|bar| (bar.low, bar.share));
+            let shown = bar.map(|bar| (bar.low, bar.share));
             assert_eq!(
                 shown,
                 wanted.filter(|(_, high)| *high > 0.0),
