@@ -1,7 +1,25 @@
 // Starts the app. Trunk's start script is inline, which the page's Content-Security-Policy forbids; this file replaces it.
 // The file names are attributes of our script element (see Trunk.toml).
-const { js, wasm } = document.querySelector("script[data-wasm]").dataset;
+const { js, wasm, ...scripts } = document.querySelector("script[data-wasm]").dataset;
 const absolute = (name) => new URL(name, document.baseURI).href;
+
+// What the app does not need to start is in scripts that are loaded when it first calls a function of theirs: late.js, chart.js.
+// Calls of one script happen in their order. A button with `data-call` does nothing but call: "late reopen".
+globalThis.late = (script, name, ...values) => import(absolute(scripts[script])).then((functions) => functions[name](...values));
+addEventListener("click", ({ target }) => {
+  const button = target.closest?.("[data-call]");
+  if (button) globalThis.late(...button.dataset.call.split(" "), button);
+});
+
+/// How long the browser may take to begin reading a file that it saves. The data of a blob URL stays in use until it is revoked.
+const KEEP_MS = 120_000;
+
+// Has the browser save a blob under a name.
+globalThis.save = (blob, name) => {
+  const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(blob), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), KEEP_MS);
+};
 
 // The policy allows no text as HTML or script; as the address of a script it allows the page's own files, and the workers
 // that the page makes of them (browsers without Trusted Types have the rest of the policy).

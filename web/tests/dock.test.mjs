@@ -107,10 +107,22 @@ test("its height is set by keys and by a pointer, and kept", async () => {
   assert.equal(await now(), Number(await edge.getAttribute("aria-valuemin")));
   await nothingIsCovered(page);
   const box = await place(page, ".dock-edge");
+  await page.evaluate(() => {
+    globalThis.writes = [];
+    const set = Storage.prototype.setItem;
+    Storage.prototype.setItem = function (key, value) {
+      globalThis.writes.push(key);
+      set.call(this, key, value);
+    };
+  });
+  const n_writes = () => page.evaluate(() => globalThis.writes.filter((key) => key.endsWith(".dock")).length);
   await page.mouse.move(500, box.top + 12);
   await page.mouse.down();
   await page.mouse.move(500, box.top - 88, { steps: 5 });
+  assert.equal(await n_writes(), 0, "nothing is stored while it is dragged");
   await page.mouse.up();
+  await page.waitForFunction(() => globalThis.writes.some((key) => key.endsWith(".dock")));
+  assert.equal(await n_writes(), 1, "it is stored once, at the end");
   const moved = await place(page, ".dock-edge");
   assert.ok(Math.abs(box.top - moved.top - 100) <= 2, `it moved by ${box.top - moved.top} px, the pointer by 100`);
   await page.mouse.move(500, moved.top - 200, { steps: 2 });

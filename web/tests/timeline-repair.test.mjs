@@ -111,7 +111,7 @@ test("tracks are moved and hidden, and the order is there after a reload", async
   const is = await first();
   assert.notEqual(is, was, "another track is the first");
   const kept = await page.evaluate(() => localStorage.getItem("kinetoscope.tracks"));
-  assert.match(kept, /^"?([psatm]\d+ ?)+"?$/, "kinds and numbers, nothing of the trace");
+  assert.match(kept, /^"?([psatmc]\d+ ?)+"?$/, "kinds and numbers, nothing of the trace");
   await press(page, "h");
   await status(page, "is hidden.");
   const hidden = await first();

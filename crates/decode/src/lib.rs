@@ -13,6 +13,7 @@
 
 #![warn(unreachable_pub)]
 
+mod counters;
 mod decoder;
 mod details;
 mod event;
@@ -21,6 +22,7 @@ mod layout;
 mod not_a_trace;
 mod problem;
 
+pub use counters::{Counters, CountersReader};
 pub use decoder::{Decoded, Decoder, Source};
 pub use details::DetailsReader;
 pub use ingest::FileKind;

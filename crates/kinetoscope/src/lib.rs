@@ -36,7 +36,8 @@ pub use artifacts::{
 };
 pub use catalog::Category;
 pub use decode::{
-    Decoded, Decoder, DetailsReader, NotATrace, Problem, ProblemKind, Severity, Source,
+    Counters, CountersReader, Decoded, Decoder, DetailsReader, NotATrace, Problem, ProblemKind,
+    Severity, Source,
 };
 pub use diagnosis::{
     Action, Diagnosis, Facts, Finding as DiagnosisFinding, Iteration, Iterations, ScalingRow,

@@ -31,6 +31,8 @@ pub enum Kind {
     StreamAnnotations,
     /// The memory of a device.
     Memory,
+    /// A counter of the file.
+    Counter,
     /// A thread of the CPU, or anything else with a tid.
     Thread,
 }
@@ -46,7 +48,7 @@ pub struct Track {
     pub lanes: Vec<Lane>,
     /// Slices that lie deeper than the last lane, and are not drawn.
     pub n_deep: usize,
-    /// The memory of a device: a track of one lane without slices.
+    /// The memory of a device, or a counter: a track of one lane without slices.
     pub levels: Option<Levels>,
     pub(crate) key: Key,
     /// Slices that no lane has: they lie too deep, or are none after the repair.
@@ -94,7 +96,8 @@ pub struct Lanes {
     pub origin_ns: i64,
     /// The last end.
     pub span_ns: i64,
-    /// Events of other phases, or without a readable start, that no lane shows: instants, counters, arrows, begins and ends.
+    /// Events of other phases, or without a readable start, that no lane shows: instants, arrows, begins and ends, and counters until they
+    /// are read.
     pub n_other: usize,
     /// By track of the trace: the place of its kinds here.
     pub(crate) places: BTreeMap<Key, usize>,
@@ -171,11 +174,17 @@ impl Lanes {
 
     /// Adds the memory of devices as tracks, behind all others; those that were added before go.
     pub fn add_memory(&mut self, recorded: &[levels::Recorded]) {
-        self.tracks.retain(|track| track.kind != Kind::Memory);
-        for (id, one) in (0..).zip(recorded) {
-            let levels = Levels::of(one, self.origin_ns);
-            let key = Key { kind: Kind::Memory, id, lane: 0 };
-            let track = Track::new(key, levels.label.clone());
+        let origin_ns = self.origin_ns;
+        let levels = recorded.iter().map(|one| Levels::of(one, origin_ns)).collect();
+        self.add_levels(Kind::Memory, levels);
+    }
+
+    /// Adds tracks of levels behind all others; those of their kind that were added before go.
+    #[inline(never)]
+    pub(crate) fn add_levels(&mut self, kind: Kind, all: Vec<Levels>) {
+        self.tracks.retain(|track| track.kind != kind);
+        for (id, levels) in (0..).zip(all) {
+            let track = Track::new(Key { kind, id, lane: 0 }, levels.label.clone());
             let lanes = vec![Lane::default()];
             self.tracks.push(Track { lanes, levels: Some(levels), ..track });
         }
@@ -380,7 +389,7 @@ fn place(trace: &Trace, key: Key, n_slices: usize) -> Place {
     let text = |id: trace::IdToken| natural(&id.display(&trace.strings));
     match key.kind {
         // (No slice is of memory.)
-        Kind::Steps | Kind::Memory => (key.kind, Vec::new()),
+        Kind::Steps | Kind::Memory | Kind::Counter => (key.kind, Vec::new()),
         Kind::Stream => {
             let stream = &trace.streams[key.id as usize];
             (Kind::Stream, vec![text(stream.device), text(stream.stream)])
@@ -400,7 +409,7 @@ fn place(trace: &Trace, key: Key, n_slices: usize) -> Place {
 
 fn label(trace: &Trace, key: Key) -> String {
     match key.kind {
-        Kind::Steps | Kind::Memory => "Steps".to_owned(),
+        Kind::Steps | Kind::Memory | Kind::Counter => "Steps".to_owned(),
         Kind::Stream => {
             let stream = &trace.streams[key.id as usize];
             let (device, stream) =

@@ -15,6 +15,7 @@
 mod arrows;
 mod bands;
 mod build;
+mod counters;
 mod damage;
 mod facts;
 mod flame;
@@ -23,6 +24,7 @@ mod levels;
 mod range;
 mod repaired;
 mod search;
+mod series;
 mod told;
 
 pub use arrows::Arrows;
@@ -32,6 +34,7 @@ pub use damage::{Becomes, Damage, Damaged};
 pub use lane::{Column, Lane};
 pub use levels::{Levels, Recorded as RecordedLevels};
 pub use search::Found;
+pub use series::{Bounds, Series};
 pub use told::{News, Place, Places, RecordedPlaces, Told};
 
 use timeline::Options;

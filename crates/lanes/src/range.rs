@@ -190,7 +190,8 @@ impl Lanes {
         }
         section.tables.extend(bands::table(bands, from, to));
         let levels = self.tracks.iter().filter_map(|track| track.levels.as_ref());
-        section.tables.extend(levels::table(levels, from, to));
+        section.tables.extend(levels::table(levels.clone(), from, to));
+        section.tables.extend(levels::counters(levels, from, to));
         if !streams.is_empty() {
             section.tables.push(Table::of("range-streams", "Streams", &streams));
             section.tables.push(Table::of("range-names", "GPU work", &rows));

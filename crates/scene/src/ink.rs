@@ -36,6 +36,8 @@ pub struct Bar {
     pub hue: Hue,
     /// How much of the height it fills, 0 to 1.
     pub share: f32,
+    /// From which share on it is pale: what it shows goes from there to `share`. As much as `share` where it is of one colour.
+    pub low: f32,
 }
 
 /// Which end of a text its position names.

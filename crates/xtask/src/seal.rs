@@ -18,7 +18,10 @@ use crate::workspace::{Workspace, read};
 
 /// Files with fixed names, and their attributes in index.html.
 const UNHASHED: &[(&str, &str)] = &[
+    ("manifest.json", "href"),
     ("boot.js", "src"),
+    ("late.js", "data-late"),
+    ("chart.js", "data-chart"),
     ("worker.js", "data-worker"),
     ("worker_bg.wasm", "data-worker-wasm"),
     ("triage.js", "data-triage"),
@@ -121,7 +124,7 @@ mod tests {
     use std::fs;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    const PAGE: &str = r#"<meta name="build" content="dev" /><!-- styles --><link href="./a.css" /><!-- /styles --><script src="boot.js" data-js="./app-0f.js" data-worker="worker.js" data-worker-wasm="worker_bg.wasm" data-triage="triage.js" data-triage-wasm="triage_bg.wasm" data-snapshot="snapshot.js" data-snapshot-wasm="snapshot_bg.wasm" data-lanes="lanes.js" data-lanes-wasm="lanes_bg.wasm"></script>"#;
+    const PAGE: &str = r#"<meta name="build" content="dev" /><link rel="manifest" href="manifest.json" /><!-- styles --><link href="./a.css" /><!-- /styles --><script src="boot.js" data-late="late.js" data-chart="chart.js" data-js="./app-0f.js" data-worker="worker.js" data-worker-wasm="worker_bg.wasm" data-triage="triage.js" data-triage-wasm="triage_bg.wasm" data-snapshot="snapshot.js" data-snapshot-wasm="snapshot_bg.wasm" data-lanes="lanes.js" data-lanes-wasm="lanes_bg.wasm"></script>"#;
     const SERVICE_WORKER: &str = r#"const BUILD = "__BUILD__"; const FILES = new Map(__FILES__);"#;
 
     /// Tests run concurrently, each in its own folder.
@@ -134,7 +137,10 @@ mod tests {
         fs::create_dir_all(&folder).unwrap();
         for (name, text) in [
             ("index.html", PAGE),
+            ("manifest.json", "{}"),
             ("boot.js", "b"),
+            ("late.js", "l"),
+            ("chart.js", "c"),
             ("a.css", "p{}"),
             ("app-0f.js", "a"),
             ("worker.js", worker),
@@ -159,7 +165,7 @@ mod tests {
     #[test]
     fn every_file_but_the_entries_is_named_by_its_content() {
         let (listed, page, service_worker) = sealed("one");
-        assert_eq!(listed.len(), 13, "{listed:?}");
+        assert_eq!(listed.len(), 16, "{listed:?}");
         for name in listed.iter().filter(|name| !["index.html", "sw.js"].contains(&name.as_str())) {
             assert!(name.contains('-'), "{name}");
             assert!(page.contains(&format!("{name}\"")), "{page}");

@@ -12,6 +12,7 @@ use super::dialogs::OpenDialog;
 use super::drop_target::drop_target;
 use super::empty_state::empty_state;
 use super::header::header;
+use super::kept::newer;
 use super::nav::nav;
 use super::status_bar::status_bar;
 use crate::features::aside::queries::{described, other_snapshots, traces_beside};
@@ -44,18 +45,19 @@ pub fn App() -> Html {
         let tasks = tasks.clone();
         use_effect_with((), move |()| {
             let listeners = listeners(&tasks);
+            tasks.hear_late();
             move || drop(listeners)
         });
     }
     use_effect_with(state.keys_on, |on| settings::keep_keys(*on));
-    use_effect_with(state.dock_height, |height| settings::keep_dock_height(*height));
+    use_effect_with(state.dock_height, |height| settings::apply_dock_height(*height));
     use_effect_with(state.tracks.clone(), |tracks| settings::keep_tracks(tracks));
     use_effect_with(state.perfetto_url.clone(), |url| settings::keep_perfetto_url(url));
     use_effect_with(state.form.clone(), artifacts::keep_form);
     use_effect_with(page::title(&state), |title| document().set_title(title));
     use_effect_with(page::address(&state), show_address);
     use_effect_with((state.view, state.selected), |_| to_top());
-    use_effect_with(!state.files.is_empty(), |files| {
+    use_effect_with(!state.files.is_empty() && !state.is_leaving, |files| {
         let question = files.then(leaving_question);
         move || drop(question)
     });
@@ -116,6 +118,9 @@ pub fn App() -> Html {
             { hatches() }
             { header(state.theme, &tasks) }
             <section class="files" aria-label="Files">
+                if state.is_newer {
+                    { newer(&tasks) }
+                }
                 <input id={files::INPUT_ID} class="visually-hidden" type="file" multiple=true tabindex="-1"
                     aria-label="Trace files" accept=".json,.gz,application/json,application/gzip" onchange={on_files} data-testid="file-input" />
                 <input id={files::FOLDER_INPUT_ID} class="visually-hidden" type="file" webkitdirectory=true multiple=true tabindex="-1"
@@ -133,7 +138,7 @@ pub fn App() -> Html {
                     if let Some(shown) = shown {
                         <FileView ..shown />
                     } else {
-                        { empty_state(&tasks) }
+                        { empty_state(state.kept, &tasks) }
                     }
                 </main>
                 { dock.unwrap_or_default() }
@@ -154,7 +159,7 @@ fn dialog(state: &State, tasks: &Tasks) -> Html {
             html! { <CommandDialog entries={commands::entries(state)} tasks={tasks.clone()} /> }
         }
         Some(dialog) => html! {
-            <OpenDialog {dialog} keys_on={state.keys_on} perfetto_url={state.perfetto_url.clone()} tasks={tasks.clone()} />
+            <OpenDialog {dialog} keys_on={state.keys_on} keeps={state.keeps} kept={state.kept} perfetto_url={state.perfetto_url.clone()} tasks={tasks.clone()} />
         },
     }
 }

@@ -3,6 +3,7 @@
 use kinetoscope::report::units;
 use yew::prelude::*;
 
+use super::chart::chart_tools;
 use crate::protocol::Part;
 use crate::queries::palette::paint;
 
@@ -16,8 +17,9 @@ const LETTER_PCT: f64 = 0.85;
 /// Narrower parts have none on a narrow screen.
 const WIDE_FROM_PCT: f64 = 30.0;
 
-/// The bar of the parts, and its legend: with fewer words for the overview (`compact`). `of` is what they are shares of.
-pub fn stacked_bar(parts: &[Part], of: &str, compact: bool) -> Html {
+/// The bar of the parts, and its legend: with fewer words for the overview (`compact`). `of` is what they are shares of; its picture is
+/// called `name`.
+pub fn stacked_bar(parts: &[Part], of: &str, name: &'static str, compact: bool) -> Html {
     let mut left = 0.0;
     let drawn = parts.iter().map(|part| {
         let x = left;
@@ -31,7 +33,7 @@ pub fn stacked_bar(parts: &[Part], of: &str, compact: bool) -> Html {
     let shown = if compact { COMPACT_PARTS } else { usize::MAX };
     let rest = parts.len().saturating_sub(shown);
     html! {
-        <figure class="stacked-bar" data-testid="stacked-bar">
+        <figure class="stacked-bar" data-chart={name} data-testid="stacked-bar">
             <svg width="100%" height="44" role="img" aria-label={format!("{of}: {}", summary.join(", "))}>
                 { for drawn }
             </svg>
@@ -47,6 +49,7 @@ pub fn stacked_bar(parts: &[Part], of: &str, compact: bool) -> Html {
                     <li class="legend-rest">{ format!("and {rest} more") }</li>
                 }
             </ul>
+            { chart_tools() }
         </figure>
     }
 }

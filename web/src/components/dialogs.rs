@@ -6,9 +6,10 @@ use web_sys::{HtmlDialogElement, HtmlInputElement};
 use yew::prelude::*;
 
 use super::icon;
+use super::kept;
 use super::record::record_help;
 use crate::protocol::JobId;
-use crate::state::{Action, Dialog, PERFETTO_URL, View};
+use crate::state::{Action, Dialog, Kept, PERFETTO_URL, View};
 use crate::tasks::Tasks;
 
 /// Which dialog, and what it shows.
@@ -18,6 +19,9 @@ pub struct Props {
     pub dialog: Dialog,
     /// Whether single keys are on.
     pub keys_on: bool,
+    /// Whether opened files are kept, and which are.
+    pub keeps: bool,
+    pub kept: Kept,
     /// The address that "Open in Perfetto" opens.
     pub perfetto_url: AttrValue,
     /// Effects.
@@ -141,6 +145,7 @@ fn help(props: &Props) -> Html {
                 <input type="checkbox" checked={props.keys_on} onchange={on_keys} data-testid="setting-keys" />
                 { "Enable single-key shortcuts (digits, / and ?)" }
             </label></p>
+            { kept::setting(props.keeps, props.kept, &props.tasks) }
             <p><label class="field">
                 <span>{ "Perfetto address, for “Open in Perfetto”" }</span>
                 <input type="url" value={props.perfetto_url.clone()} onchange={on_url} placeholder={PERFETTO_URL}
@@ -165,6 +170,8 @@ fn privacy() -> Html {
                 <li><strong>{ "Go offline. " }</strong>
                     { "Disconnect from the network and open a trace: the analysis still works." }</li>
             </ol>
+            <p class="hint">{ "Files are not stored unless you turn that on in “Keys and settings”. Then copies are kept on this machine, in this \
+                browser's private storage for this page, until you clear them." }</p>
             <p class="hint">{ "When you click “Open in Perfetto”, the page passes the repaired file to a Perfetto window. The policy does not cover links and windows that the page opens." }</p>
         </>
     }

@@ -5,13 +5,14 @@ use yew::prelude::*;
 use yew::virtual_dom::VTag;
 
 use super::bar::swatch;
+use super::chart::chart_tools;
 use crate::protocol::Picture;
 
 /// The picture, its title and its legend.
 pub fn drawing(picture: &Picture) -> Html {
     let Picture { id, title, says, view_box, elements, legend } = picture;
     html! {
-        <figure class="drawing" data-testid={format!("drawing-{id}")}>
+        <figure class="drawing" data-chart={id.clone()} data-testid={format!("drawing-{id}")}>
             <figcaption>{ title }</figcaption>
             // A part that scrolls can be reached by keyboard.
             <div class="drawing-scroll" role="region" tabindex="0" aria-label={title.clone()}>
@@ -24,6 +25,7 @@ pub fn drawing(picture: &Picture) -> Html {
                     { for legend.iter().map(|(category, label)| html! { <li>{ swatch(category) }<span>{ label }</span></li> }) }
                 </ul>
             }
+            { chart_tools() }
         </figure>
     }
 }

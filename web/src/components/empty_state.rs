@@ -3,12 +3,13 @@
 use yew::prelude::*;
 
 use super::icon;
+use super::kept::offer;
 use super::record::record_help;
-use crate::state::{Action, Dialog};
+use crate::state::{Action, Dialog, Kept};
 use crate::tasks::{Tasks, files};
 
 /// The empty page.
-pub fn empty_state(tasks: &Tasks) -> Html {
+pub fn empty_state(kept: Kept, tasks: &Tasks) -> Html {
     let with = |effect: fn(&Tasks)| {
         let tasks = tasks.clone();
         Callback::from(move |_: MouseEvent| effect(&tasks))
@@ -34,6 +35,7 @@ pub fn empty_state(tasks: &Tasks) -> Html {
                         <button data-testid="example" onclick={with(Tasks::open_example)}>{ "Try an example" }</button>
                     </p>
                 </div>
+                { offer(kept) }
                 <p class="promise">
                     { icon("lock") }
                     <span>

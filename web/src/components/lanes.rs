@@ -4,6 +4,7 @@ use kinetoscope::report::units;
 use yew::prelude::*;
 
 use super::Later;
+use super::chart::chart_tools;
 use crate::protocol::{DrawnLane, DrawnSlice, Fate, Place};
 use crate::queries::palette::paint;
 use crate::shared::Shared;
@@ -49,7 +50,7 @@ fn PlaceView(props: &Props) -> Html {
         })
     };
     html! {
-        <figure class="place" data-testid="place">
+        <figure class="place" data-chart="repair" data-testid="place">
             <figcaption>
                 <strong>{ &place.title }</strong>
                 <span class="place-meta">
@@ -59,6 +60,7 @@ fn PlaceView(props: &Props) -> Html {
             </figcaption>
             { half("Before", &format!("Perfetto v51–v56 drop {}", units::plural(dropped, "slice", "slices")), &place.before, place.dur_ns) }
             { half("After", &format!("{} moved to a new lane, none dropped", units::plural(moved, "slice", "slices")), &place.after, place.dur_ns) }
+            { chart_tools() }
         </figure>
     }
 }

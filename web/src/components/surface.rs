@@ -13,7 +13,7 @@ use yew::prelude::*;
 
 use crate::protocol::{JobId, Surface};
 use crate::state::Theme;
-use crate::tasks::{Tasks, picture};
+use crate::tasks::{Tasks, late};
 
 /// What it shows.
 #[derive(Clone, PartialEq, Properties)]
@@ -151,7 +151,7 @@ pub fn SurfaceView(props: &Props) -> Html {
         let (stack, name) = (stack.clone(), format!("{of}-{}.png", under.unwrap_or(surface).id()));
         Callback::from(move |_: MouseEvent| {
             if let Some(stack) = stack.cast() {
-                let _saved = picture::save(&stack, name.clone());
+                late::save_canvases(&stack, &name);
             }
         })
     };

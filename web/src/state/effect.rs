@@ -28,6 +28,8 @@ pub enum Effect {
     HandOver(BlobKey, String),
     /// Apply and keep a theme.
     Theme(Theme),
+    /// Keep opened files in the browser from now on, or remove all that are kept.
+    Keep(bool),
     /// Let go of the blobs that came with the answer to a request.
     Drop(JobId, RequestId),
     /// Let go of everything that belongs to a file.

@@ -5,6 +5,7 @@ mod benchmark;
 mod effect;
 mod file;
 pub(crate) mod jobs;
+mod kept;
 mod ledger;
 pub(crate) mod reduce;
 mod remote;
@@ -18,6 +19,7 @@ use std::rc::Rc;
 pub use effect::{BlobKey, Effect, Purpose, Use};
 pub use file::{CompanionEntry, CompanionPhase, FileEntry, Phase, Role};
 pub use jobs::Sought;
+pub use kept::Kept;
 pub use reduce::{Action, reduce};
 pub use remote::Remote;
 pub use view::{Dialog, Theme};
@@ -76,6 +78,14 @@ pub struct State {
     pub drag_over: bool,
     /// Whether single letters and digits are keys (WCAG 2.1.4 asks for a way to switch them off).
     pub keys_on: bool,
+    /// Whether opened files are kept in the browser for the next visit. Off unless a person wants it.
+    pub keeps: bool,
+    /// The files that are kept now.
+    pub kept: Kept,
+    /// Whether a newer build of the page is ready.
+    pub is_newer: bool,
+    /// Whether the page is about to be loaded again, with its files: nothing is lost.
+    pub is_leaving: bool,
     /// Where "Open in Perfetto" leads.
     pub perfetto_url: String,
     /// Whether a person knows that address: it is Perfetto's own, or was typed or shown in this visit. A stored one could
@@ -131,6 +141,10 @@ impl Default for State {
             dialog: None,
             drag_over: false,
             keys_on: true,
+            keeps: false,
+            kept: Kept::default(),
+            is_newer: false,
+            is_leaving: false,
             perfetto_url: PERFETTO_URL.to_owned(),
             perfetto_known: true,
             perfetto: PerfettoState::Idle,

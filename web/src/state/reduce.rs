@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use super::effect::{Effect, Purpose, Use};
 use super::{
-    ArtifactForm, Dialog, FileEntry, PerfettoState, Phase, Role, ServerArgs, State, Theme, View,
-    benchmark, jobs,
+    ArtifactForm, Dialog, FileEntry, Kept, PerfettoState, Phase, Role, ServerArgs, State, Theme,
+    View, benchmark, jobs,
 };
 use crate::features::data_table::queries::grid::TableSettings;
 use crate::features::ranks::state as ranks;
@@ -76,6 +76,14 @@ pub enum Action {
     DragOver(bool),
     /// Single keys on or off.
     KeysSet(bool),
+    /// Opened files are kept in the browser, or no longer.
+    KeepSet(bool),
+    /// What is kept now.
+    KeptFound(Kept),
+    /// A newer build of the page is ready; or a person does not want it now.
+    NewerFound(bool),
+    /// The page is about to be loaded again, with its files.
+    Leaving,
     /// Another Perfetto.
     PerfettoUrlSet(String),
     /// A person saw the stored address and agreed to it.
@@ -200,6 +208,13 @@ fn act(next: &mut Next, action: Action) {
         Action::DialogClosed(dialog) if state.dialog == Some(dialog) => state.dialog = None,
         Action::DragOver(over) => state.drag_over = over,
         Action::KeysSet(on) => state.keys_on = on,
+        Action::KeepSet(keeps) => {
+            state.keeps = keeps;
+            next.effects.push(Effect::Keep(keeps));
+        }
+        Action::KeptFound(kept) => state.kept = kept,
+        Action::NewerFound(newer) => state.is_newer = newer,
+        Action::Leaving => state.is_leaving = true,
         Action::PerfettoUrlSet(url) => {
             state.perfetto_url = url;
             state.perfetto_known = true;

@@ -1,36 +1,10 @@
 //! Saving a blob under a name.
 
-use gloo::timers::callback::Timeout;
-use gloo::utils::document;
-use js_sys::Array;
-use wasm_bindgen::JsCast;
-use web_sys::{Blob, BlobPropertyBag, HtmlAnchorElement, Url};
+use wasm_bindgen::prelude::wasm_bindgen;
+use web_sys::Blob;
 
-/// How long the browser may take to begin reading. The data of a blob URL stays in use until it is revoked.
-const KEEP_MS: u32 = 120_000;
-
-/// Has the browser save a picture as `name`.
-pub fn save_svg(text: &str, name: &str) {
-    let kind = BlobPropertyBag::new();
-    kind.set_type("image/svg+xml");
-    let parts = Array::of1(&text.into());
-    if let Ok(blob) = Blob::new_with_str_sequence_and_options(&parts, &kind) {
-        save(&blob, name);
-    }
-}
-
-/// Has the browser save `blob` as `name`.
-pub fn save(blob: &Blob, name: &str) {
-    let Ok(url) = Url::create_object_url_with_blob(blob) else { return };
-    let link =
-        document().create_element("a").ok().and_then(|a| a.dyn_into::<HtmlAnchorElement>().ok());
-    if let Some(link) = link {
-        link.set_href(&url);
-        link.set_download(name);
-        link.click();
-    }
-    Timeout::new(KEEP_MS, move || {
-        let _revoked = Url::revoke_object_url(&url);
-    })
-    .forget();
+#[wasm_bindgen]
+extern "C" {
+    /// Has the browser save `blob` as `name` (`web/boot.js`).
+    pub fn save(blob: &Blob, name: &str);
 }

@@ -9,8 +9,8 @@ pub mod download;
 pub mod example;
 pub mod files;
 pub mod keys;
+pub mod late;
 pub mod perfetto;
-pub mod picture;
 mod record;
 pub mod settings;
 mod storage;
@@ -115,7 +115,7 @@ impl Tasks {
                     download::save(&blob, &name);
                 }
             }
-            Effect::SaveText(name, text) => download::save_svg(&text, &name),
+            Effect::SaveText(name, text) => late::save_text(&text, &name),
             Effect::Copy(key) => {
                 if let Some(blob) = self.blob(&key) {
                     self.copy_blob(&blob, key.name);
@@ -128,10 +128,15 @@ impl Tasks {
                 }
             }
             Effect::Theme(theme) => settings::apply_theme(theme),
+            Effect::Keep(keeps) => {
+                settings::keep_files(keeps);
+                late::keep(keeps);
+            }
             Effect::Drop(job, id) => {
                 self.of(job, |record| record.blobs.retain(|(of, _)| *of != id));
             }
             Effect::Close(job) => {
+                late::closed(job);
                 self.0.records.borrow_mut().retain(|(of, _)| *of != job);
             }
         }
@@ -157,6 +162,7 @@ impl Tasks {
             let job = JobId(self.0.next_job.replace(self.0.next_job.get() + 1));
             // A file's size is an integer below 2^53.
             let (name, size) = (file.name(), file.size() as u64);
+            late::opened(job, &file);
             self.0.records.borrow_mut().push((job, Record::new(file)));
             self.dispatch(Action::Added(job, name, size));
         }

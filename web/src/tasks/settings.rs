@@ -1,5 +1,5 @@
-//! Settings that the browser stores between visits: theme, keys, columns, heights, the Perfetto address and, if enabled, run details. Nothing
-//! from a trace is stored.
+//! Settings that the browser stores between visits: theme, keys, columns, heights, the Perfetto address, whether files are kept and, if
+//! enabled, run details. Nothing from a trace is in them; the files that are kept have a place of their own (`late`).
 
 use gloo::utils::document_element;
 use js_sys::Array;
@@ -16,6 +16,7 @@ const COLUMNS: &str = "kinetoscope.columns";
 const PERFETTO: &str = "kinetoscope.perfetto";
 const DOCK: &str = "kinetoscope.dock";
 const TRACKS: &str = "kinetoscope.tracks";
+const KEEP: &str = "kinetoscope.keep";
 
 /// The first state of the page.
 #[must_use]
@@ -25,6 +26,7 @@ pub fn restored() -> State {
     state.theme = text(THEME).and_then(|id| Theme::by_id(&id)).unwrap_or_default();
     apply_theme(state.theme);
     state.keys_on = storage::get(KEYS).and_then(|on| on.as_bool()).unwrap_or(true);
+    state.keeps = storage::get(KEEP).and_then(|keeps| keeps.as_bool()).unwrap_or(false);
     let height = storage::get(DOCK).and_then(|height| height.as_f64());
     state.dock_height = height.map_or(dock::DEFAULT, |height| dock::bounded(height as u16));
     state.tracks = text(TRACKS).unwrap_or_default();
@@ -52,12 +54,16 @@ pub fn keep_keys(on: bool) {
     storage::set(KEYS, &on.into());
 }
 
-/// Stores the height of the timeline below a view and applies it: the stylesheet reads it from a property of the root.
-pub fn keep_dock_height(height: u16) {
+/// Applies the height of the timeline below a view: the stylesheet reads it from a property of the root.
+pub fn apply_dock_height(height: u16) {
     if let Some(root) = document_element().dyn_ref::<HtmlElement>() {
         let share = format!("{}.{}%", height / 10, height % 10);
         let _applied = root.style().set_property("--dock", &share);
     }
+}
+
+/// Stores the height of the timeline below a view.
+pub fn keep_dock_height(height: u16) {
     storage::set(DOCK, &height.into());
 }
 
@@ -83,6 +89,11 @@ pub fn keep_columns(table: &str, columns: Option<&[String]>) {
 /// Stores the order of tracks in the timeline.
 pub fn keep_tracks(tracks: &str) {
     storage::set(TRACKS, &tracks.into());
+}
+
+/// Stores whether opened files are kept.
+pub fn keep_files(keeps: bool) {
+    storage::set(KEEP, &keeps.into());
 }
 
 /// Stores the Perfetto address.

@@ -121,9 +121,16 @@ impl Canvases {
             let bar = bars.get((column as f64 / scale) as usize).copied().flatten();
             let filled = bar.map_or(0.0, |bar| f64::from(bar.share) * height_px as f64);
             let empty = height_px - (filled.round() as usize).min(height_px);
+            let pale = bar.map_or(0.0, |bar| f64::from(bar.low) * height_px as f64);
+            let pale = height_px - (pale.round() as usize).min(height_px);
             let colour = bar.map_or(ground, |bar| hues[bar.hue as usize]);
+            let half = [0, 1, 2].map(|channel| u8::midpoint(ground[channel], colour[channel]));
             for row in 0..height_px {
-                let [r, g, b] = if row < empty { ground } else { colour };
+                let [r, g, b] = match row {
+                    row if row < empty => ground,
+                    row if row < pale => half,
+                    _ => colour,
+                };
                 let at = (row * width + column) * 4;
                 pixels[at..at + 4].copy_from_slice(&[r, g, b, u8::MAX]);
             }

@@ -80,21 +80,28 @@ fn bars(out: &mut String, (x, y, height): (f32, f32, f32), bars: &[Option<Bar>],
     let ground = Ink::Box { x, y, width: bars.len() as f32, height, tone: Tone::Ground };
     put(out, &ground, tones);
     for hue in Hue::ALL {
-        let mut path = String::new();
+        let (mut path, mut pale) = (String::new(), String::new());
         let mut at = 0;
         while let Some(bar) = bars.get(at) {
             let n = bars[at..].iter().take_while(|other| *other == bar).count();
             if let Some(bar) = bar.filter(|bar| bar.hue == hue) {
-                let filled = height * bar.share;
-                let (left, top) = (number(x + at as f32), number(y + height - filled));
-                let filled = number(filled);
-                let _written = write!(path, "M{left} {top}h{n}v{filled}h-{n}z");
+                let left = number(x + at as f32);
+                let part = |path: &mut String, from: f32, to: f32| {
+                    let (top, filled) = (number(y + height - to), number(to - from));
+                    let _written = write!(path, "M{left} {top}h{n}v{filled}h-{n}z");
+                };
+                part(&mut path, 0.0, height * bar.low);
+                if bar.low < bar.share {
+                    part(&mut pale, height * bar.low, height * bar.share);
+                }
             }
             at += n;
         }
-        if !path.is_empty() {
-            let fill = paint("fill", tones.colour(Tone::Hue(hue)));
-            let _written = writeln!(out, "<path d=\"{path}\"{fill}/>");
+        for (path, opacity) in [(path, ""), (pale, " fill-opacity=\"0.5\"")] {
+            if !path.is_empty() {
+                let fill = paint("fill", tones.colour(Tone::Hue(hue)));
+                let _written = writeln!(out, "<path d=\"{path}\"{fill}{opacity}/>");
+            }
         }
     }
 }
@@ -163,7 +170,7 @@ mod tests {
 
     #[test]
     fn equal_bars_are_one_box_and_a_transparent_colour_has_its_own_attribute() {
-        let bar = |share| Some(Bar { hue: Hue::Gemm, share });
+        let bar = |share| Some(Bar { hue: Hue::Gemm, share, low: share });
         let bars = vec![bar(0.5), bar(0.5), None, bar(1.0)];
         let ink = [
             Ink::Bars { x: 0.0, y: 10.0, height: 20.0, bars },
@@ -175,5 +182,19 @@ mod tests {
             "{svg}"
         );
         assert!(svg.contains("fill=\"rgb(0,99,156)\" fill-opacity=\"0.18\""), "{svg}");
+        let bars = vec![Some(Bar { hue: Hue::Gemm, share: 0.75, low: 0.25 })];
+        let svg = super::svg(
+            (10.0, 20.0),
+            "",
+            &[Ink::Bars { x: 0.0, y: 0.0, height: 20.0, bars }],
+            &tones(),
+        );
+        assert!(
+            svg.contains(
+                "<path d=\"M0 5h1v10h-1z\" fill=\"rgb(0, 114, 178)\" fill-opacity=\"0.5\"/>"
+            ),
+            "{svg}"
+        );
+        assert!(svg.contains("<path d=\"M0 15h1v5h-1z\" fill=\"rgb(0, 114, 178)\"/>"), "{svg}");
     }
 }

@@ -5,7 +5,7 @@ use yew::prelude::*;
 
 use super::queries::{DEFAULT, LEAST, MOST, after_key, from_y};
 use crate::state::Action;
-use crate::tasks::Tasks;
+use crate::tasks::{Tasks, settings};
 
 #[derive(Clone, PartialEq, Properties)]
 pub struct Props {
@@ -20,13 +20,18 @@ pub fn DockEdge(props: &Props) -> Html {
     let Props { height, tasks } = props.clone();
     // How far below the edge the pointer went down.
     let held_at = use_mut_ref(|| 0.0);
+    let keep = {
+        let tasks = tasks.clone();
+        move || settings::keep_dock_height(tasks.state().dock_height)
+    };
     let set = move |height| tasks.dispatch(Action::DockSized(height));
     let onkeydown = {
-        let set = set.clone();
+        let (set, keep) = (set.clone(), keep.clone());
         Callback::from(move |event: KeyboardEvent| {
             if let Some(height) = after_key(&event.key(), height) {
                 event.prevent_default();
                 set(height);
+                keep();
             }
         })
     };
@@ -52,12 +57,20 @@ pub fn DockEdge(props: &Props) -> Html {
             }
         })
     };
-    let ondblclick = Callback::from(move |_: MouseEvent| set(DEFAULT));
+    let ondblclick = {
+        let keep = keep.clone();
+        Callback::from(move |_: MouseEvent| {
+            set(DEFAULT);
+            keep();
+        })
+    };
+    // A drag changes the height with every move of the pointer; it is kept once, when the pointer lets go.
+    let onlostpointercapture = Callback::from(move |_: PointerEvent| keep());
     let percent = |height: u16| (height / 10).to_string();
     html! {
         <div class="dock-edge" role="separator" tabindex="0" aria-orientation="horizontal" aria-label="Height of the timeline"
             aria-valuenow={percent(height)} aria-valuemin={percent(LEAST)} aria-valuemax={percent(MOST)}
             title="Drag, or press the up and down arrow keys. Double-click for the default height."
-            {onkeydown} {onpointerdown} {onpointermove} {ondblclick} data-testid="dock-edge"></div>
+            {onkeydown} {onpointerdown} {onpointermove} {onlostpointercapture} {ondblclick} data-testid="dock-edge"></div>
     }
 }

@@ -4,7 +4,7 @@ use kinetoscope::report::units;
 use yew::prelude::*;
 
 use super::window::{lanes, ruler};
-use crate::components::{icon, lanes_under_ruler};
+use crate::components::{chart_tools, icon, lanes_under_ruler};
 use crate::features::data_table::DataTable;
 use crate::features::data_table::queries::grid::TableSettings;
 use crate::protocol::OverlapWindow;
@@ -43,7 +43,7 @@ pub fn OverlapLanes(props: &Props) -> Html {
     let dur_ns = window.end_ns.saturating_sub(window.start_ns);
     let others = window.lanes.iter().flat_map(|lane| &lane.slices).any(|slice| slice.before_window);
     html! {
-        <section class="panel window" aria-labelledby="window-head" data-testid="window">
+        <section class="panel window" data-chart="overlap" aria-labelledby="window-head" data-testid="window">
             <div class="panel-head">
                 <h2 id="window-head">{ "Around the longest instance" }</h2>
                 <p class="hint">
@@ -55,6 +55,7 @@ pub fn OverlapLanes(props: &Props) -> Html {
             </div>
             <p class="window-name"><span class="label">{ "A" }</span><code>{ kinetoscope::report::short_name(&props.kernel_name, 160) }</code></p>
             { lanes_under_ruler(lanes, dur_ns, &ruler(&window)) }
+            { chart_tools() }
             if window.n_left_out > 0 {
                 <p class="hint">{ icon("note") }{ format!("The {} shortest slices are not drawn.", units::count(window.n_left_out)) }</p>
             }

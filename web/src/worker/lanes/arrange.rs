@@ -56,7 +56,8 @@ impl Look {
     #[inline(never)]
     fn names(&self) -> Vec<Option<Name>> {
         let mut names = vec![None; self.lanes.tracks.len()];
-        let mut counts: [(char, u32); 5] = [('p', 0), ('s', 0), ('a', 0), ('m', 0), ('t', 0)];
+        let mut counts: [(char, u32); 6] =
+            [('p', 0), ('s', 0), ('a', 0), ('m', 0), ('t', 0), ('c', 0)];
         for track in self.first_order() {
             let of = &self.lanes.tracks[track];
             if of.is_of_repair() {
@@ -68,6 +69,7 @@ impl Look {
                 Kind::StreamAnnotations => &mut counts[2],
                 Kind::Memory => &mut counts[3],
                 Kind::Thread => &mut counts[4],
+                Kind::Counter => &mut counts[5],
             };
             names[track] = Some((*letter, *n));
             *n += 1;

@@ -137,6 +137,7 @@ impl Look {
             }
         }
         self.selected = selected.and_then(|event| self.lanes.spot(&self.trace, event));
+        self.read = self.read.as_ref().and_then(now);
         self.found = found.map(|events| self.lanes.of_events(&self.trace, &events));
         self.repair.is_after = is_after;
         self.lay_out();

@@ -108,9 +108,7 @@ impl Look {
         ink.push(text(8.0, y + 14.0, label, Tone::Text));
         let mut facts = units::plural(track.n_slices() as u64, "slice", "slices");
         if let Some(levels) = &track.levels {
-            let bytes = |level: i64| units::bytes(level.max(0).unsigned_abs());
-            let highest = bytes(levels.highest(from, to));
-            facts = format!("at most {highest} of {} in the time shown", bytes(levels.most));
+            facts = levels.said(from, to);
         } else if track.kind == Kind::Stream
             && let Some(busy) = self.lanes.busy_ns(row.track, from, to)
         {
@@ -185,17 +183,19 @@ impl Look {
         }
     }
 
-    /// The allocated memory: the height of a bar is the highest level of its column, of the highest of all.
+    /// Allocated memory, or a counter: a bar is as high as the highest level of its column, and pale from the lowest on.
     fn levels(&self, levels: &Levels, (y, height): (f32, f32)) -> Ink {
         let (from, to) = self.shown();
         let (y, height) = (y + 1.0, height - 2.0);
-        let most = (levels.most as f64).max(1.0);
-        let bar = |level: i64| {
-            let share = (level as f64 / most) as f32;
-            (level > 0).then_some(Bar { hue: Hue::Memory, share: share.min(1.0) })
+        let (least, most) = levels.scale();
+        let share = |level: f64| ((level - least) / (most - least)) as f32;
+        let bar = |(low, high)| {
+            let (low, share) = (share(low), share(high));
+            (share > 0.0).then_some(Bar { hue: Hue::Memory, share, low })
         };
-        let columns = levels.columns(from, to, self.width.max(1.0) as usize);
-        Ink::Bars { x: 0.0, y, height, bars: columns.into_iter().map(bar).collect() }
+        let columns = levels.series().columns(from, to, self.width.max(1.0) as usize);
+        let bars = columns.into_iter().map(|column| column.and_then(bar)).collect();
+        Ink::Bars { x: 0.0, y, height, bars }
     }
 
     /// How busy each column is: the height of a bar is the exact share of its time that slices cover.
@@ -204,9 +204,9 @@ impl Look {
         let columns = lane.columns(from, to, self.width.max(1.0) as usize);
         let ns = self.ns_per_px();
         let least = LEAST / height;
-        let bar = |column: kinetoscope::lanes::Column| Bar {
-            hue: column.hue,
-            share: ((column.busy_ns / ns) as f32).clamp(least, 1.0),
+        let bar = |column: kinetoscope::lanes::Column| {
+            let share = ((column.busy_ns / ns) as f32).clamp(least, 1.0);
+            Bar { hue: column.hue, share, low: share }
         };
         columns.into_iter().map(|column| column.map(bar)).collect()
     }
@@ -238,9 +238,9 @@ impl Look {
         let columns = self.lanes.overview.columns(from, to, self.width.max(1.0) as usize);
         let ns = ((to - from) / f64::from(self.width.max(1.0))).max(f64::MIN_POSITIVE);
         let bars = columns.into_iter().map(|column| {
-            column.map(|column| Bar {
-                hue: Hue::Host,
-                share: ((column.busy_ns / ns) as f32).clamp(LEAST / MINIMAP, 1.0),
+            column.map(|column| {
+                let share = ((column.busy_ns / ns) as f32).clamp(LEAST / MINIMAP, 1.0);
+                Bar { hue: Hue::Host, share, low: share }
             })
         });
         ink.push(Ink::Bars { x: 0.0, y: 0.0, height: MINIMAP, bars: bars.collect() });

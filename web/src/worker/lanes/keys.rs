@@ -76,7 +76,7 @@ impl Look {
             }
             Key::Clear => {
                 (self.range, self.selected) = (None, None);
-                (self.bound, self.clicked) = (None, None);
+                (self.bound, self.clicked, self.read) = (None, None, None);
                 self.marks.clear();
                 self.is_news = true;
             }

@@ -18,7 +18,7 @@ pub(super) const MOST_BANDS: usize = 3;
 /// px of a lane of steps and streams; of a thread, whose lanes are many.
 const WIDE: f32 = 22.0;
 const NARROW: f32 = 16.0;
-/// px of the memory of a device, whose level is a height.
+/// px of the memory of a device and of a counter, whose level is a height.
 const HIGH: f32 = 40.0;
 /// px between tracks.
 const GAP: f32 = 6.0;
@@ -50,7 +50,7 @@ impl Layout {
             found.push(track, None, HEAD);
             let height = match of.kind {
                 Kind::Thread => NARROW,
-                Kind::Memory => HIGH,
+                Kind::Memory | Kind::Counter => HIGH,
                 _ => WIDE,
             };
             let n = if folded.contains(&track) { of.lanes.len().min(1) } else { of.lanes.len() };

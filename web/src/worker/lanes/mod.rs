@@ -14,11 +14,11 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use kinetoscope::absolute_ns;
 use kinetoscope::lanes::{Arrows, Band, Found, Lanes, Places, Spot, Told};
 use kinetoscope::report::{short_name, units};
 use kinetoscope::scene::{Ink, Input, Window};
 use kinetoscope::trace::{Flags, Row, StringId, Trace};
+use kinetoscope::{Counters, absolute_ns};
 
 use self::arrange::Arranged;
 use self::bounds::Bound;
@@ -68,6 +68,8 @@ pub(super) struct Look {
     bound: Option<Bound>,
     /// The moment that was clicked last, if no slice is there.
     clicked: Option<f64>,
+    /// The track of memory or of a counter where that was.
+    read: Option<usize>,
     /// In ns from the first slice, too.
     marks: Vec<f64>,
     found: Option<Found>,
@@ -120,6 +122,7 @@ impl Look {
             range: None,
             bound: None,
             clicked: None,
+            read: None,
             marks: Vec::new(),
             found: None,
             names: RefCell::default(),
@@ -156,6 +159,12 @@ impl Look {
         }
     }
 
+    /// The counters of the file, whose values are read after the slices.
+    pub(super) fn add_counters(&mut self, counters: &Counters) {
+        self.lanes.add_counters(&self.trace, &counters.texts, &counters.samples);
+        self.lay_out();
+    }
+
     /// px above the lanes: the whole trace, the axis, and why the first devices stand still.
     fn ceiling(&self) -> f32 {
         TOP + BAND * self.bands.len().min(MOST_BANDS) as f32
@@ -169,7 +178,7 @@ impl Look {
         if self.lanes.n_other > 0 {
             let events = units::plural(self.lanes.n_other as u64, "event", "events");
             says += &format!(
-                " {events} without a duration (arrows, instants, counters) are not drawn."
+                " {events} without a duration or a value (arrows, instants) are not drawn."
             );
         }
         let n_deep: usize = self.lanes.tracks.iter().map(|track| track.n_deep).sum();
@@ -331,6 +340,7 @@ impl Look {
     /// Another slice is the selected one.
     fn select(&mut self, spot: Option<Spot>) {
         self.selected = spot;
+        self.read = self.read.filter(|_| spot.is_none());
         self.is_news = true;
     }
 
@@ -474,6 +484,8 @@ impl Look {
             sections.push(facts);
             sections.push(self.lanes.lane_table(&self.trace, spot, from, to));
         }
+        let read = self.read.and_then(|track| self.levels_of(track));
+        sections.extend(read.zip(self.clicked).map(|(levels, at)| levels.section(at, from, to)));
         let first = sections.first().and_then(|section| section.intro.first());
         let says = says.or_else(|| first.cloned()).unwrap_or_default();
         let chapters = sections.into_iter().map(Chapter::drawn).collect();

@@ -1,7 +1,7 @@
 //! What lies over the lanes: the range, the selected slice and its arrows, what is searched for, marks, the slice below the
 //! pointer.
 
-use kinetoscope::lanes::{Band, Place, Spot};
+use kinetoscope::lanes::{Band, Levels, Place, Spot};
 use kinetoscope::report::units;
 use kinetoscope::scene::{Anchor, Ink, Tone};
 
@@ -164,17 +164,14 @@ impl Look {
         Some(Spot { track: row.track, lane, at })
     }
 
-    /// The memory of a device at a place of the picture, in words.
-    fn memory_at(&self, (x, y): (f32, f32)) -> Option<Vec<String>> {
+    /// The track of memory or of a counter at a height of the picture.
+    pub(super) fn levels_at(&self, y: f32) -> Option<usize> {
         let row = self.row_at(y).filter(|row| row.lane.is_some())?;
-        let levels = self.lanes.tracks.get(row.track)?.levels.as_ref()?;
-        let (allocated, reserved) = levels.at(self.ns_at(x));
-        let bytes = |level: i64| units::bytes(level.max(0).unsigned_abs());
-        let mut lines = vec![format!("{} allocated", bytes(allocated)), levels.label.clone()];
-        if reserved > 0 {
-            lines.insert(1, format!("{} reserved", bytes(reserved)));
-        }
-        Some(lines)
+        self.levels_of(row.track).map(|_| row.track)
+    }
+
+    pub(super) fn levels_of(&self, track: usize) -> Option<&Levels> {
+        self.lanes.tracks.get(track)?.levels.as_ref()
     }
 
     fn pointed(&self, ink: &mut Vec<Ink>) {
@@ -197,7 +194,8 @@ impl Look {
             ];
             return hint(ink, (self.width, self.height), (x, y), &lines);
         }
-        if let Some(lines) = self.memory_at((x, y)) {
+        if let Some(levels) = self.levels_at(y).and_then(|track| self.levels_of(track)) {
+            let lines = levels.lines(self.ns_at(x));
             return hint(ink, (self.width, self.height), (x, y), &lines);
         }
         let Some(spot) = self.spot_at((x, y)) else { return };

@@ -104,6 +104,7 @@ impl Look {
             _ => {
                 let spot = self.spot_at(at);
                 self.clicked = spot.is_none().then_some(self.ns_at(at.0));
+                self.read = self.levels_at(at.1);
                 self.select(spot);
             }
         }

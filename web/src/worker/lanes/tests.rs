@@ -1,6 +1,6 @@
-use kinetoscope::Decoder;
 use kinetoscope::lanes::{Place, RecordedBand, RecordedLevels, RecordedPart, RecordedPlaces};
 use kinetoscope::scene::{Bar, Key, Pointer};
+use kinetoscope::{CountersReader, Decoder};
 
 use super::layout::HEAD;
 use super::*;
@@ -416,7 +416,9 @@ fn line(ink: &Ink) -> String {
             let runs = bars.chunk_by(|a, b| a == b).map(|run| {
                 let n = run.len();
                 match run[0] {
-                    Some(Bar { hue, share }) => format!("{n} {} {:.0}%", hue.id(), share * 100.0),
+                    Some(Bar { hue, share, .. }) => {
+                        format!("{n} {} {:.0}%", hue.id(), share * 100.0)
+                    }
                     None => format!("{n} none"),
                 }
             });
@@ -508,4 +510,117 @@ fn a_replayed_kernel_tells_where_it_was_captured() {
     point(&mut look, Pointer::Hover, 400.0, y);
     let (_, over) = look.paint().pop().expect("the pointer moved");
     assert!(texts(&over).contains(&"model.py:7 forward"));
+}
+
+/// A picture of a trace whose counters are read.
+fn look_with_counters(trace: &str) -> Look {
+    let mut decoder = Decoder::new();
+    decoder.push(trace.as_bytes()).expect("it is a trace");
+    let decoded = decoder.finish().expect("it is a trace");
+    let mut reader = CountersReader::new(&decoded).expect("it has counters");
+    reader.push(trace.as_bytes());
+    let counters = reader.finish();
+    let mut look = Look::new(decoded.trace);
+    look.add_counters(&counters);
+    for surface in [Surface::Lanes, Surface::Over] {
+        look.take(surface, &Input::Size { width: 1000.0, height: 400.0, scale: 1.0 });
+    }
+    look
+}
+
+#[test]
+fn a_counter_is_a_track_with_its_value_at_the_pointer_and_as_a_table() {
+    let counters = r#"{"ph":"C","name":"util","pid":1,"ts":20,"args":{"gpu":40}},
+        {"ph":"C","name":"util","pid":1,"ts":60,"args":{"gpu":12.5}},"#;
+    let trace = TRACE.replacen('[', &format!("[{counters}"), 1);
+    let mut look = look_with_counters(&trace);
+    assert_eq!(look.facts().says, "5 slices in 3 tracks.", "counters are drawn");
+    let heads: Vec<&str> =
+        look.layout.tracks().map(|track| look.lanes.tracks[track].label.as_str()).collect();
+    assert_eq!(heads, ["GPU 0, stream 7", "util: gpu", "Thread 1"]);
+    assert!(texts(&look.paint()[0].1).contains(&"12.5 to 40 in the time shown"));
+    let track = look.layout.tracks().nth(1).expect("it is shown");
+    let y = height_of(&look, track, 0);
+    for (x, value) in [(100.0, "no value yet"), (300.0, "40"), (700.0, "12.5")] {
+        point(&mut look, Pointer::Hover, x, y);
+        let painted = look.paint();
+        assert!(texts(&painted[0].1).contains(&value), "{value} at {x}");
+    }
+    point(&mut look, Pointer::Down, 300.0, y);
+    point(&mut look, Pointer::Up, 300.0, y);
+    let looked = look.news().expect("the lane as a table");
+    assert_eq!(looked.says, "At 30.0 µs after the first slice: 40.");
+    assert_eq!(looked.chapters[0].table("lane-levels").map(|table| table.n_rows()), Some(2));
+    point(&mut look, Pointer::Down, 100.0, y);
+    point(&mut look, Pointer::Drag, 600.0, y);
+    point(&mut look, Pointer::Up, 600.0, y);
+    let looked = look.news().expect("a range");
+    assert!(looked.chapters[0].table("range-counters").is_some());
+}
+
+/// What is drawn of a counter, against a plain search through its values.
+#[test]
+fn the_range_that_a_column_shows_is_the_lowest_and_the_highest_of_its_time() {
+    // Values at odd times, several at one moment, and some below zero; the order of the file is not that of time.
+    let mut seed = 17_u64;
+    let mut random = |below: u64| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) % below
+    };
+    let mut values: Vec<(u64, i64)> = (0..700)
+        .map(|_| (random(95), i64::try_from(random(1_000)).expect("it is small") - 300))
+        .collect();
+    let text: String = values
+        .iter()
+        .map(|(at, value)| {
+            format!(r#"{{"ph":"C","name":"n","pid":1,"ts":{at},"args":{{"value":{value}}}}},"#)
+        })
+        .collect();
+    let mut look = look_with_counters(&TRACE.replacen('[', &format!("[{text}"), 1));
+    values.sort_by_key(|(at, _)| *at);
+    let all = values.iter().map(|(_, value)| *value);
+    let (lowest, highest) = (all.clone().min().unwrap_or(0).min(0), all.max().unwrap_or(0));
+    let scale = (highest - lowest) as f64;
+    for zoom in [None, Some((0.25, 0.3)), Some((0.4999, 0.5001))] {
+        if let Some((from, to)) = zoom {
+            look.window.show(100_000.0 * from, 100_000.0 * to);
+            look.is_dirty = true;
+        }
+        let (from, to) = look.shown();
+        let painted = look.paint();
+        let drawn: Vec<&Vec<Option<Bar>>> = painted[0]
+            .1
+            .iter()
+            .filter_map(|ink| match ink {
+                Ink::Bars { bars, height: 38.0, .. } => Some(bars),
+                _ => None,
+            })
+            .collect();
+        let [drawn] = drawn[..] else { panic!("{} rows of bars", drawn.len()) };
+        assert_eq!(drawn.len(), 1_000);
+        for (column, bar) in drawn.iter().enumerate() {
+            let edge = |at: usize| from + (to - from) * at as f64 / 1_000.0;
+            let (left, right) = (edge(column), edge(column + 1));
+            let mut own = Vec::new();
+            let mut held = None;
+            for (at, value) in &values {
+                let at = (at * 1_000) as f64;
+                if at <= left {
+                    held = Some(*value);
+                }
+                if left <= at && at < right {
+                    own.push(*value);
+                }
+            }
+            own.extend(held);
+            let share = |value: &i64| ((value - lowest) as f64 / scale) as f32;
+            let wanted = own.iter().min().map(share).zip(own.iter().max().map(share));
+            let shown = bar.map(|bar| (bar.low, bar.share));
+            assert_eq!(
+                shown,
+                wanted.filter(|(_, high)| *high > 0.0),
+                "column {column} of {zoom:?}"
+            );
+        }
+    }
 }

@@ -2,9 +2,10 @@
 
 use kinetoscope::lanes::News;
 use kinetoscope::scene::Ink;
+use kinetoscope::{Counters, CountersReader, Decoded};
 
 use super::super::lanes::Look;
-use super::{Files, Made, Port, Session, decode};
+use super::{Files, Made, Port, Session, Source, decode, read_all};
 use crate::protocol::{JobId, Program, Repaired, Request, Response, Stage, Surface};
 
 /// Reads a trace when it is opened, and draws what a person looks at.
@@ -22,7 +23,9 @@ impl Session for LanesSession {
                 let decoded = decode(job, Stage::Reading, source, &mut Silent);
                 let lanes = match decoded {
                     Ok(decoded) => {
-                        let look = Look::new(decoded.trace);
+                        let counters = files.source(job).and_then(|of| counters(&decoded, of));
+                        let mut look = Look::new(decoded.trace);
+                        counters.iter().for_each(|counters| look.add_counters(counters));
                         let facts = look.facts();
                         self.open = Some((job, look));
                         Ok(facts)
@@ -56,6 +59,17 @@ impl Session for LanesSession {
         }
         look.paint()
     }
+}
+
+/// The values of the counters of a trace, if there are any and the file can still be read.
+#[inline(never)]
+fn counters(decoded: &Decoded, source: &mut dyn Source) -> Option<Counters> {
+    let mut reader = CountersReader::new(decoded)?;
+    let read = read_all(source, |bytes, _, _| {
+        reader.push(bytes);
+        Ok(())
+    });
+    read.ok().map(|()| reader.finish())
 }
 
 /// Hears nothing of the progress.

@@ -1,0 +1,216 @@
+// What the page does besides showing files, loaded once it is there: it keeps opened files in the browser if a person wants that,
+// takes files from the system where the page is installed, and looks for newer builds.
+//
+// The app calls these functions by `late` (boot.js), and hears of them by the function that it gives to `begin`.
+//
+// Kept files are copies in the origin's private file system: on this machine, in this browser. Each has a folder of its own,
+// since files of several folders may share a name. An open file holds a lock of its folder's name, so that another tab
+// neither offers nor removes what is in use here.
+const FOLDER = "kinetoscope files";
+/// Names the folders that this tab opens after it has loaded a newer build.
+const RELOADED = "kinetoscope.reloaded";
+/// How often an open page looks for a newer build.
+const HOUR_MS = 3_600_000;
+const SOON_MS = 100;
+
+let hear = () => {};
+let keeps = false;
+/// The open files by their jobs: `{ file, id, copying, stop }`. `id` is the folder of the copy, once that is complete.
+const open = new Map();
+/// Copies of earlier visits by their folders, as long as they are not open.
+let waiting = new Map();
+/// Files that are copies, and their folders.
+const copies = new WeakMap();
+let n_folders = 0;
+/// What the app heard last of kept files.
+let told = "0,0,0,0";
+
+export async function begin(heard, on) {
+  hear = heard;
+  keeps = on;
+  globalThis.launchQueue?.setConsumer(({ files }) => launched(files));
+  await lookAtKept().catch(() => {});
+  await watchBuilds();
+}
+
+/// A person wants files to be kept, or no longer. Then nothing stays.
+export async function keep(on) {
+  keeps = on;
+  if (!on) return clear();
+  for (const entry of open.values()) await copied(entry).catch(refused);
+  tell();
+}
+
+/// The app has opened a file.
+export async function opened(job, file) {
+  const entry = { file, id: copies.get(file), stop: new AbortController() };
+  open.set(job, entry);
+  if (entry.id !== undefined) {
+    hold(entry.id);
+    waiting.delete(entry.id);
+  } else if (keeps) {
+    await copied(entry).catch(refused);
+  }
+  tell();
+}
+
+/// The app has closed a file: it is no part of the next visit.
+export async function closed(job) {
+  const entry = open.get(job);
+  open.delete(job);
+  entry?.stop.abort();
+  if (entry?.id !== undefined) await removed(entry.id);
+  tell();
+}
+
+/// Opens the files of the last visit.
+export function reopen() {
+  hear("files", [...waiting.values()]);
+}
+
+/// Removes every copy, those of open files too.
+export async function clear() {
+  waiting = new Map();
+  const copying = [...open.values()].map((entry) => entry.copying);
+  for (const entry of open.values()) {
+    entry.stop.abort();
+    entry.stop = new AbortController();
+    entry.id = undefined;
+  }
+  await Promise.allSettled(copying);
+  try {
+    await (await navigator.storage.getDirectory()).removeEntry(FOLDER, { recursive: true });
+  } catch (error) {
+    if (keeps && error.name !== "NotFoundError") refused(error);
+  }
+  tell();
+}
+
+/// Loads the newer build, and opens the open files again there.
+export async function renew() {
+  try {
+    for (const entry of open.values()) await copied(entry);
+  } catch (error) {
+    refused(error, "The page was not reloaded, because the open files would be closed. ");
+    for (const entry of keeps ? [] : open.values()) {
+      if (entry.id === undefined || copies.has(entry.file)) continue;
+      await removed(entry.id);
+      entry.id = undefined;
+    }
+    return;
+  }
+  sessionStorage.setItem(RELOADED, JSON.stringify([...open.values()].map(({ id }) => id)));
+  // The page asks before it is left with open files, but these are opened again. It has a moment to do without.
+  hear("leaving", []);
+  setTimeout(() => location.reload(), SOON_MS);
+}
+
+/// Tells how many files of the last visit can be opened again, and how much all copies take.
+function tell() {
+  const sum = (files) => files.reduce((bytes, { size }) => bytes + size, 0);
+  const own = [...open.values()].filter(({ id }) => id !== undefined).map(({ file }) => file);
+  const before = [...waiting.values()];
+  const now = [before.length, sum(before), own.length + before.length, sum(own) + sum(before)];
+  if (now.join() !== told) hear("kept", now);
+  told = now.join();
+}
+
+function refused(error, before = "") {
+  // A file that was closed while it was copied.
+  if (error.name === "AbortError") return;
+  const isFull = error.name === "QuotaExceededError";
+  const why = isFull ? "The browser has no room left for it." : "This browser gives the page no private file system here.";
+  hear("failed", [isFull ? "The disk is full" : "Files cannot be kept", `${before}${why}`,
+    "Nothing else changes: open files stay open. The setting is in “Keys and settings”.", String(error.message ?? error)]);
+}
+
+/// Where the copies are.
+async function folders(create) {
+  return (await navigator.storage.getDirectory()).getDirectoryHandle(FOLDER, { create });
+}
+
+/// Has a copy of a file, if it has none.
+async function copied(entry) {
+  if (entry.id !== undefined) return;
+  entry.copying ??= copy(entry).finally(() => { entry.copying = undefined; });
+  await entry.copying;
+}
+
+async function copy(entry) {
+  n_folders += 1;
+  const id = `${Date.now()}-${String(n_folders).padStart(5, "0")}`;
+  hold(id);
+  try {
+    const folder = await (await folders(true)).getDirectoryHandle(id, { create: true });
+    const handle = await folder.getFileHandle(entry.file.name, { create: true });
+    // The file appears once it is complete.
+    await entry.file.stream().pipeTo(await handle.createWritable(), { signal: entry.stop.signal });
+    entry.id = id;
+  } catch (error) {
+    await removed(id);
+    throw error;
+  }
+}
+
+async function removed(id) {
+  await folders(false).then((of) => of.removeEntry(id, { recursive: true })).catch(() => {});
+}
+
+/// Until the tab is closed.
+function hold(id) {
+  navigator.locks?.request(lockOf(id), { mode: "shared" }, () => new Promise(() => {}));
+}
+
+const lockOf = (id) => `${FOLDER} ${id}`;
+
+/// Finds the copies of earlier visits. Without the setting there are some only after a reload, for the tab that was reloaded.
+async function lookAtKept() {
+  const reloaded = JSON.parse(sessionStorage.getItem(RELOADED) ?? "[]");
+  sessionStorage.removeItem(RELOADED);
+  const root = await folders(false).catch(() => undefined);
+  if (root === undefined) return;
+  const inUse = new Set((await navigator.locks?.query())?.held.map(({ name }) => name));
+  const found = [];
+  for await (const [id, folder] of root.entries()) {
+    if (inUse.has(lockOf(id))) continue;
+    for await (const handle of folder.values()) {
+      const file = await handle.getFile();
+      if (file.size > 0 && (keeps || reloaded.includes(id))) found.push([id, file]);
+    }
+    if (!found.some(([of]) => of === id)) await removed(id);
+  }
+  found.sort(([a], [b]) => a < b ? -1 : 1);
+  found.forEach(([id, file]) => copies.set(file, id));
+  waiting = new Map(found);
+  const again = found.filter(([id]) => reloaded.includes(id)).map(([, file]) => file);
+  if (again.length > 0) hear("files", again);
+  else tell();
+}
+
+/// Files that the system opens with the installed page.
+async function launched(handles) {
+  const files = await Promise.all(handles.map((handle) => handle.getFile()));
+  if (files.length > 0) hear("files", files);
+}
+
+/// Looks for a newer build whenever the page comes into view, and every hour. The page is then told once that build is complete.
+async function watchBuilds() {
+  const registration = await navigator.serviceWorker?.ready;
+  if (registration === undefined) return;
+  const look = () => registration.update().catch(() => {});
+  registration.addEventListener("updatefound", () => {
+    const { installing } = registration;
+    installing.addEventListener("statechange", () => installing.state === "installed" && compareBuilds());
+  });
+  if (registration.waiting) await compareBuilds();
+  document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && look());
+  setInterval(look, HOUR_MS);
+}
+
+/// A page that was reloaded may be newer than its service worker, which waits until no tab uses it: builds are compared by name.
+async function compareBuilds() {
+  const own = document.querySelector("meta[name=build]").content;
+  const text = await fetch(new URL("sw.js", document.baseURI), { cache: "no-cache" }).then((answer) => answer.text(), () => "");
+  const [, newest] = /^const BUILD = "(.*)";$/m.exec(text) ?? [];
+  if (newest !== undefined && newest !== own) hear("newer", []);
+}

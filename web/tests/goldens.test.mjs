@@ -1,0 +1,114 @@
+// What a few stable views look like, in both themes and three widths, against pictures of this repository. Fonts and drawing differ
+// between machines, so pictures are compared in small: what this finds is a part that is gone, moved, or of another colour.
+//
+//   UPDATE_EXPECT=1 node --test goldens.test.mjs        takes the pictures again; look at them before they are committed
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import path from "node:path";
+import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import { firefox } from "./environment.mjs";
+import { launch, open } from "./harness.mjs";
+import { PATIENCE, dropped, example, id, settled, view } from "./page.mjs";
+
+const FOLDER = fileURLToPath(new URL("goldens", import.meta.url));
+/// px of a view for one of the picture that is compared. Pictures are kept in half their size.
+const CELL = 16;
+/// How much a channel of such a px may differ, of 255, and the share of them that may differ by more.
+const TOLERANCE = 24;
+const MOST_PCT = 3;
+
+const skip = firefox() !== undefined && "the pictures are of Chromium";
+let browser;
+before(async () => { browser = await launch(); });
+after(() => browser?.close());
+
+/// A picture in half its size.
+async function halved(page, png) {
+  const text = await page.evaluate(async (text) => {
+    const image = new Image();
+    image.src = `data:image/png;base64,${text}`;
+    await image.decode();
+    const canvas = Object.assign(document.createElement("canvas"), { width: image.naturalWidth / 2, height: image.naturalHeight / 2 });
+    const context = canvas.getContext("2d");
+    context.imageSmoothingQuality = "high";
+    context.drawImage(image, 0, 0, canvas.width, canvas.height);
+    return canvas.toDataURL("image/png").split(",")[1];
+  }, png.toString("base64"));
+  return Buffer.from(text, "base64");
+}
+
+/// The mean colour of each cell of a picture in half its size: `{ width, height, cells }`.
+const small = (page, png) => page.evaluate(async ([text, cell]) => {
+  const image = new Image();
+  image.src = `data:image/png;base64,${text}`;
+  await image.decode();
+  const [width, height] = [image.naturalWidth, image.naturalHeight];
+  const canvas = Object.assign(document.createElement("canvas"), { width, height });
+  const context = canvas.getContext("2d");
+  context.drawImage(image, 0, 0);
+  const { data } = context.getImageData(0, 0, width, height);
+  const cells = [];
+  for (let top = 0; top < height; top += cell) {
+    for (let left = 0; left < width; left += cell) {
+      const sums = [0, 0, 0];
+      let n = 0;
+      for (let y = top; y < Math.min(top + cell, height); y += 1) {
+        for (let x = left; x < Math.min(left + cell, width); x += 1) {
+          for (let channel = 0; channel < 3; channel += 1) sums[channel] += data[4 * (y * width + x) + channel];
+          n += 1;
+        }
+      }
+      cells.push(sums.map((sum) => sum / n));
+    }
+  }
+  return { width, height, cells };
+}, [png.toString("base64"), CELL / 2]);
+
+async function compare(page, name) {
+  const file = path.join(FOLDER, `${name}.png`);
+  const png = await halved(page, await page.screenshot({ animations: "disabled", caret: "hide" }));
+  if (process.env.UPDATE_EXPECT) {
+    fs.mkdirSync(FOLDER, { recursive: true });
+    fs.writeFileSync(file, png);
+    return;
+  }
+  assert.ok(fs.existsSync(file), `${name} has no picture: UPDATE_EXPECT=1`);
+  const [now, wanted] = [await small(page, png), await small(page, fs.readFileSync(file))];
+  assert.deepEqual([now.width, now.height], [wanted.width, wanted.height], name);
+  const differs = (cell, at) => cell.some((value, channel) => Math.abs(value - wanted.cells[at][channel]) > TOLERANCE);
+  const pct = 100 * now.cells.filter(differs).length / now.cells.length;
+  assert.ok(pct <= MOST_PCT, `${name}: ${pct.toFixed(1)}% of the picture is another`);
+}
+
+for (const colorScheme of ["light", "dark"]) {
+  for (const width of [1280, 768, 400]) {
+    test(`views look as they did, ${colorScheme}, ${width} px`, { skip }, async () => {
+      const options = { colorScheme, viewport: { width, height: 800 } };
+      const empty = await open(browser, options);
+      await compare(empty.page, `empty-${colorScheme}-${width}`);
+      await empty.close();
+      const session = await dropped(browser, [example()], options);
+      const { page } = session;
+      await settled(page);
+      await view(page, "breakdown");
+      await id(page, "stacked-bar").waitFor(PATIENCE);
+      await page.mouse.move(0, 0);
+      await compare(page, `breakdown-${colorScheme}-${width}`);
+      await view(page, "timeline");
+      await page.waitForFunction(() => document.querySelector("canvas.lanes")?.width > 200, null, PATIENCE);
+      await page.waitForTimeout(1_500);
+      await compare(page, `timeline-${colorScheme}-${width}`);
+      await session.close();
+    });
+  }
+}
+
+test("a part of another colour is found", { skip }, async () => {
+  if (process.env.UPDATE_EXPECT) return;
+  const session = await open(browser, { colorScheme: "light", viewport: { width: 1280, height: 800 } });
+  await session.page.evaluate(() => document.querySelector(".drop-zone").style.setProperty("background", "black"));
+  await assert.rejects(compare(session.page, "empty-light-1280"), /of the picture is another/);
+  await session.close();
+});
