@@ -17,7 +17,7 @@ use crate::first_fit::FirstFit;
 use crate::perfetto::Survey;
 use crate::perfetto::begins::OpenBegins;
 use crate::perfetto::nesting::{self, Trouble};
-use crate::perfetto::order::{self, Item, Plain, Stacked};
+use crate::perfetto::order::{self, Plain, Stacked};
 use crate::perfetto::threads::{Folded, Threads};
 use crate::rows::RowSet;
 use crate::split::{self, FreeTids};
@@ -203,7 +203,8 @@ type Evicted = BTreeMap<Row, (Rule, Option<Row>)>;
 fn crossing_pairs(line: &Line<'_>, ends: &Ends) -> Option<(Vec<Node>, Vec<(u32, u32)>)> {
     struct Open {
         end: i64,
-        item: Item,
+        row: Row,
+        phase: Phase,
     }
     let trace = line.view.trace;
     let mut open: Vec<Open> = Vec::new();
@@ -223,20 +224,27 @@ fn crossing_pairs(line: &Line<'_>, ends: &Ends) -> Option<(Vec<Node>, Vec<(u32, 
         while open.last().is_some_and(|top| top.end <= item.ts) {
             open.pop();
         }
-        let at = open.partition_point(|other| other.end >= end);
-        for other in &open[at..] {
-            // A complete slice across an open `B` is no error; the other way round it is.
-            if item.phase == Phase::Begin || other.item.phase == Phase::Complete {
-                pairs.push((other.item.row, item.row));
+        let is_inside = |other: &Open| other.end >= end;
+        let at = if open.last().is_none_or(is_inside) {
+            // (Nearly always.)
+            open.len()
+        } else {
+            let at = open.partition_point(is_inside);
+            for other in &open[at..] {
+                // A complete slice across an open `B` is no error; the other way round it is.
+                if item.phase == Phase::Begin || other.phase == Phase::Complete {
+                    pairs.push((other.row, item.row));
+                }
             }
-        }
-        if let Some(parent) = at.checked_sub(1).map(|parent| &open[parent])
-            && trace.flags(parent.item.row).has(Flags::KERNEL)
-            && trace.flags(item.row).has(Flags::KERNEL)
+            at
+        };
+        if trace.flags(item.row).has(Flags::KERNEL)
+            && let Some(parent) = at.checked_sub(1).map(|parent| open[parent].row)
+            && trace.flags(parent).has(Flags::KERNEL)
         {
-            swallowing.insert(parent.item.row);
+            swallowing.insert(parent);
         }
-        open.insert(at, Open { end, item });
+        open.insert(at, Open { end, row: item.row, phase: item.phase });
         too_many = pairs.len() > MAX_PAIRS || open.len() > MAX_OPEN;
     });
     if too_many {

@@ -99,7 +99,7 @@ impl<'a> View<'a> {
     }
 
     /// Whether a plan changes this event by name.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn is_edited(&self, row: Row) -> bool {
         self.plan.is_some_and(|plan| plan.is_edited(row))
     }
