@@ -16,7 +16,7 @@ import { createRequire } from "node:module";
 import { descendants, readStat } from "./processes.mjs";
 
 // As large as the page's worker takes them (web/src/worker/session.rs).
-const pieceBytes = (total) => Math.min(Math.max(Math.floor(total / 40), 256 << 10), 4 << 20);
+const pieceBytes = (total) => Math.min(Math.max(Math.floor(total / 40), 1 << 20), 4 << 20);
 const PERFETTO_PIECE_BYTES = 32 << 20;
 
 function* pieces(bytes, size) {

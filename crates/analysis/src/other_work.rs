@@ -2,10 +2,12 @@
 //!
 //! A trace without GPU slices must not look like an idle GPU. Here stands what is in it instead, and what to record.
 
+use std::cell::Cell;
+
 use dialect::accelerators::ASCEND_PROCESS;
 use dialect::{Accelerator, Records};
 use report::units;
-use trace::{Phase, Producer, Row, Trace, each_row};
+use trace::{Phase, Process, Producer, Row, Trace, each_row};
 
 use timeline::before_kineto::before_kineto;
 use timeline::before_window::is_gpu_slice;
@@ -33,6 +35,9 @@ struct Counts {
 /// What no analysis counts, in sentences; `None` for a trace whose work is that of GPUs alone.
 #[must_use]
 pub fn other_work(trace: &Trace) -> Option<String> {
+    if is_gpus_alone(trace) {
+        return None;
+    }
     let counts = Counts::of(trace);
     let mut said: Vec<String> = counts
         .on_device
@@ -61,6 +66,23 @@ pub fn other_work(trace: &Trace) -> Option<String> {
         }
     }
     (!said.is_empty()).then(|| said.join(" "))
+}
+
+/// Whether there are GPU slices and, as raw categories and processes show, no other accelerator: nearly always, and told without
+/// counting all events.
+fn is_gpus_alone(trace: &Trace) -> bool {
+    let is_other = Cell::new(trace.processes.iter().any(|it| is_of_ascend(trace, it)));
+    trace.by_raw_category(|raw_category| {
+        let is_work = matches!(dialect::known(raw_category), Some(Records::Work(_)));
+        is_other.set(is_other.get() || is_work);
+    });
+    !is_other.get() && has_gpu_slice(trace)
+}
+
+// (A loop inside of a large function has a browser compile all of it twice.)
+#[inline(never)]
+fn has_gpu_slice(trace: &Trace) -> bool {
+    trace.rows().any(|row| is_gpu_slice(trace, row))
 }
 
 impl Counts {
@@ -143,8 +165,11 @@ fn add(counts: &mut Vec<(Accelerator, u64)>, device: Accelerator) {
 }
 
 fn is_ascend(trace: &Trace, row: Row) -> bool {
-    let name = trace.process_of(trace.track(row)).name;
-    name.is_some_and(|name| trace.strings.get(name) == ASCEND_PROCESS)
+    is_of_ascend(trace, trace.process_of(trace.track(row)))
+}
+
+fn is_of_ascend(trace: &Trace, process: &Process) -> bool {
+    process.name.is_some_and(|name| trace.strings.get(name) == ASCEND_PROCESS)
 }
 
 #[cfg(test)]

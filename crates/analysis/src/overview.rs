@@ -3,7 +3,7 @@
 use catalog::{Category, Platform};
 use report::{Cell, Column, Row, Unit, units};
 use serde::Serialize;
-use trace::{Flags, Phase, Trace, each_row};
+use trace::{Flags, Trace, each_row};
 
 use crate::breakdown::CategoryRow;
 use crate::other_work::other_work;
@@ -148,11 +148,16 @@ fn totals(gpu: &Gpu<'_>) -> GpuTotals {
 fn window(trace: &Trace) -> (u64, i64) {
     let (mut n, mut first, mut last) = (0, i64::MAX, i64::MIN);
     each_row(trace, |row| {
-        if trace.phase(row) == Phase::Complete && trace.flags(row).has(Flags::HAS_TS) {
-            n += 1;
-            first = first.min(trace.ts_ns(row));
-            last = last.max(trace.ts_ns(row).saturating_add(duration_ns(trace, row)));
-        }
+        let (start_ns, dur_ns) = match trace.sound_slice(row, Flags::default(), i64::MAX) {
+            Some((start_ns, dur_ns)) => (start_ns, i64::from(dur_ns)),
+            None if trace.is_complete(row, Flags::HAS_TS, Flags::default()) => {
+                (trace.ts_ns(row), duration_ns(trace, row))
+            }
+            None => return,
+        };
+        n += 1;
+        first = first.min(start_ns);
+        last = last.max(start_ns.saturating_add(dur_ns));
     });
     (n, if n == 0 { 0 } else { last.saturating_sub(first) })
 }

@@ -3,7 +3,7 @@
 use dialect::kineto;
 use report::{Cell, Column, Row, Unit, Word};
 use serde::Serialize;
-use trace::{Flags, Phase, StringId, each_row};
+use trace::{Flags, StringId, each_row};
 
 use crate::step_facts::StepFacts;
 use crate::words;
@@ -76,8 +76,7 @@ pub(crate) fn steps(gpu: &Gpu<'_>) -> (Vec<StepRow>, StepFacts) {
     let mut rows: Vec<trace::Row> = Vec::new();
     each_row(trace, |row| {
         if is_step[trace.name(row).0 as usize]
-            && trace.phase(row) == Phase::Complete
-            && trace.flags(row).has(Flags::HAS_TS)
+            && trace.is_complete(row, Flags::HAS_TS, Flags::default())
         {
             rows.push(row);
         }

@@ -15,12 +15,27 @@ pub fn head(name: &str) -> String {
     if !mangled::is_mangled(name) {
         return short_head(name).to_ascii_lowercase();
     }
-    let head = short_head(&mangled::readable(name)).to_ascii_lowercase();
+    head_of_readable(name, &mangled::readable(name))
+}
+
+/// The head of a mangled name that reads as `readable`.
+fn head_of_readable(name: &str, readable: &str) -> String {
+    let head = short_head(readable).to_ascii_lowercase();
     let last = head.rsplit("::").next().unwrap_or_default();
     if GENERIC.contains(&last) {
         return mangled::identifiers(name, 6).join("::").to_ascii_lowercase();
     }
     head
+}
+
+/// [`head`] and [`without_parameters`]: a mangled name is read once for both.
+#[must_use]
+pub(crate) fn head_and_whole(name: &str) -> (String, String) {
+    if !mangled::is_mangled(name) {
+        return (head(name), without_parameters(name));
+    }
+    let readable = mangled::readable(name);
+    (head_of_readable(name, &readable), readable.to_ascii_lowercase())
 }
 
 /// `name` without what the ROCm loader appends: ` [clone .kd]`, `.kd`.

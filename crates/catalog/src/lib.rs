@@ -100,7 +100,8 @@ pub fn classify(raw: RawKind, name: &str, platform: Platform) -> Class {
     if let Some((category, rule)) = inductor::classify(&lower) {
         return Class { category, family, rule };
     }
-    match rules::first(&head(name), &head::without_parameters(name)) {
+    let (head, whole) = head::head_and_whole(name);
+    match rules::first(&head, &whole) {
         Some(rule) => Class { category: rule.category, family, rule: rule.id },
         None => Class { category: Category::Other, family, rule: "" },
     }

@@ -4,13 +4,14 @@
 //! Not a demangler: what a substitution (`S0_`) stands for, qualifiers, pointers and the parameters of the kernel itself are
 //! left out. A name that the profiler cut short gives what is left of it.
 
-use std::fmt::Write as _;
-
 /// Whether `name` looks mangled.
 #[must_use]
 pub(crate) fn is_mangled(name: &str) -> bool {
     name.starts_with("_Z") && name.len() > 3
 }
+
+// Functions are small and not inlined: the loop over a name is short, and a browser compiles what it runs a second time with all
+// that is inlined in it.
 
 /// What is open at a place of the name; all end with `E`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +51,7 @@ impl Reader<'_> {
     }
 
     /// Spells what stands between two parts.
+    #[inline(never)]
     fn begin(&mut self) {
         let glue = std::mem::take(&mut self.glue);
         let Some((open, n)) = self.stack.last_mut() else {
@@ -72,6 +74,7 @@ impl Reader<'_> {
     }
 
     /// A name or type is over.
+    #[inline(never)]
     fn ended(&mut self) {
         if self.rest.starts_with('I') {
             return;
@@ -90,6 +93,7 @@ impl Reader<'_> {
     }
 
     /// `E`.
+    #[inline(never)]
     fn close(&mut self) {
         self.skip(1);
         let Some((open, _)) = self.stack.pop() else { return };
@@ -111,6 +115,7 @@ impl Reader<'_> {
     }
 
     /// A literal that begins with `L`.
+    #[inline(never)]
     fn literal(&mut self) {
         let bytes = self.rest.as_bytes();
         match bytes.get(1) {
@@ -118,11 +123,11 @@ impl Reader<'_> {
                 let end = self.rest.find('E').unwrap_or(self.rest.len());
                 let value = self.rest.get(2..end).unwrap_or_default().replacen('n', "-", 1);
                 self.begin();
-                let _ = match (kind, value.as_str()) {
-                    (b'b', "0") => write!(self.out, "false"),
-                    (b'b', _) => write!(self.out, "true"),
-                    (_, value) => write!(self.out, "{value}"),
-                };
+                self.out.push_str(match (kind, value.as_str()) {
+                    (b'b', "0") => "false",
+                    (b'b', _) => "true",
+                    (_, value) => value,
+                });
                 self.skip(end + 1);
             }
             // (In a name of several parts, a part that other files do not see.)
@@ -141,6 +146,7 @@ impl Reader<'_> {
     }
 
     /// A substitution that begins with `S`, or a template parameter that begins with `T`.
+    #[inline(never)]
     fn substitution(&mut self) {
         let second = self.rest.as_bytes().get(1).copied().unwrap_or_default();
         if self.rest.starts_with("St") {

@@ -289,6 +289,7 @@ impl<'a> Reader<'a> {
     }
 
     /// What a kernel of a collective was called with; calls of unknown sizes are left out.
+    #[inline(never)]
     fn collective(&mut self, row: Row, args: &Args<'_>) {
         let (Some(name), Some(in_elements), Some(out_elements), Some(group_size)) = (
             args.text(Field::CollectiveName),
@@ -318,6 +319,7 @@ impl<'a> Reader<'a> {
         self.details.collective_of.push((row, index));
     }
 
+    #[inline(never)]
     fn launch(&mut self, row: Row, args: &Args<'_>) {
         self.collective(row, args);
         let config = LaunchConfig {
@@ -340,6 +342,7 @@ impl<'a> Reader<'a> {
         self.details.launches.push((row, index));
     }
 
+    #[inline(never)]
     fn op(&mut self, row: Row, args: &Args<'_>) {
         if let Some(number) = args.integer(Field::SequenceNumber)
             && let Some(forward_thread) = args.integer(Field::ForwardThread)
@@ -505,6 +508,7 @@ impl Default for Args<'_> {
 }
 
 impl<'a> Args<'a> {
+    #[inline(never)]
     fn read(&mut self, cursor: &mut Cursor<'a>, known: &mut KnownKeys) -> Result<(), Stop> {
         cursor.enter();
         let mut first = true;
@@ -570,6 +574,7 @@ impl<'a> Args<'a> {
     }
 
     /// `[64, 1, 1]`.
+    #[inline(never)]
     fn three(&self, field: Field) -> Option<[u32; 3]> {
         let text = std::str::from_utf8(self.array(field)?).ok()?;
         let text = text.strip_prefix('[')?.strip_suffix(']')?;

@@ -133,16 +133,19 @@ impl Frames {
             ("traceEvents", _) => true,
             _ => false,
         };
-        let has_delete = [member.key, member.value].iter().any(|text| text.contains(&0x7f));
+        let any_delete = [member.key, member.value].iter().any(|text| has_delete(text));
         for (found, kind) in
-            [(wrong_type, ProblemKind::FrameType), (has_delete, ProblemKind::ControlCharacter)]
+            [(wrong_type, ProblemKind::FrameType), (any_delete, ProblemKind::ControlCharacter)]
         {
             if found {
                 strict = false;
                 problems.note(kind, 1, member.key_offset, None, member.key);
             }
         }
-        let text = text.map(|text| text.replace('\x7f', "\\u007f"));
+        let text = text.map(|text| match has_delete(text.as_bytes()) {
+            true => text.replace('\x7f', "\\u007f"),
+            false => text,
+        });
         let key = if wrong_type { format!("original {key}") } else { key };
         if self.n_members >= MEMBERS {
             return;
@@ -206,4 +209,9 @@ impl Frames {
     pub(crate) fn starts_with_object(&self) -> bool {
         self.layout.container == Container::Object
     }
+}
+// (A loop over text, which may be long, in a function of its own: a browser compiles twice what loops, with all that is around it.)
+#[inline(never)]
+fn has_delete(text: &[u8]) -> bool {
+    text.contains(&0x7f)
 }

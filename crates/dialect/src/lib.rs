@@ -109,6 +109,8 @@ pub fn class(raw_category: &str) -> Flags {
     }
 }
 
+// Not inlined: once for every name of every table it is a function of 13 kB, which a browser compiles twice.
+#[inline(never)]
 fn find(table: &[RawCategory], raw_category: &str) -> Option<Records> {
     table.iter().find(|row| row.name.eq_ignore_ascii_case(raw_category)).map(|row| row.records)
 }

@@ -62,6 +62,7 @@ impl FirstFit {
         Some(node - n_leaves)
     }
 
+    #[inline(never)]
     fn add(&mut self) -> usize {
         let lane = self.open.len();
         self.open.push(Vec::new());

@@ -29,7 +29,7 @@ pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan, work: &Survey, before: 
     follow(trace, plan);
     if plan.is_identity() {
         // Flow events may still bind elsewhere than where they stand.
-        aim(trace, plan, before, work);
+        aim(trace, plan, before, work, &work.bindings());
         unpark(trace, plan, work);
     }
     for row in work.unbound() {
@@ -67,7 +67,7 @@ pub(crate) fn settle(
         let bindings = survey.bindings();
         let changed = unpark(trace, plan, survey)
             || make_way(trace, plan, &bindings)
-            || aim(trace, plan, before, survey)
+            || aim(trace, plan, before, survey, &bindings)
             || drop_unbound(plan, survey)
             || (survey.prediction.duplicate_flow_starts > 0 && tell_apart(trace, plan, survey));
         if !changed || n_rounds == MAX_ROUNDS {
@@ -88,7 +88,7 @@ pub(crate) fn forget_lone_ends(trace: &Trace, plan: &mut RepairPlan, bindings: &
     }
     let mut targets = std::mem::take(&mut plan.flow_targets);
     let view = View::after(trace, plan);
-    let arrows = Arrows::of(&view, &targets);
+    let arrows = Arrows::of(&view, &targets, &wrong);
     targets.retain(|pair| wrong.binary_search(pair).is_err() || arrows.has(&view, *pair));
     plan.flow_targets = targets;
 }
@@ -130,17 +130,26 @@ struct Arrows {
 }
 
 impl Arrows {
-    fn of(view: &View<'_>, targets: &[(Row, Row)]) -> Self {
+    /// Those that `asked` are about: few of many, and all at once would be the largest thing of a plan.
+    fn of(view: &View<'_>, targets: &[(Row, Row)], asked: &[(Row, Row)]) -> Self {
         let mut arrows = Self { starts: HashMap::default(), ends: HashSet::default() };
-        for (flow, _) in targets.iter().filter(|(flow, _)| takes_part(view, *flow)) {
-            let Some(key) = key(view, *flow) else { continue };
-            if view.phase(*flow) == Phase::FlowStart {
-                let at = order::item(view, *flow).key();
+        let wanted: HashSet<FlowKey, BuildIdHasher> =
+            asked.iter().filter_map(|(flow, _)| key(view, *flow)).collect();
+        if wanted.is_empty() {
+            return arrows;
+        }
+        each_of(targets, |(flow, _)| {
+            let Some(key) = key(view, flow).filter(|key| wanted.contains(key)) else { return };
+            if !takes_part(view, flow) {
+                return;
+            }
+            if view.phase(flow) == Phase::FlowStart {
+                let at = order::item(view, flow).key();
                 arrows.starts.entry(key).and_modify(|first| *first = at.min(*first)).or_insert(at);
             } else {
                 arrows.ends.insert(key);
             }
-        }
+        });
         arrows
     }
 
@@ -221,7 +230,13 @@ fn make_way(trace: &Trace, plan: &mut RepairPlan, after: &[(Row, Row)]) -> bool 
 /// on the stack), it goes to its slice's start; so does one that bound well only because of a slice that has
 /// left the thread, and one that stands at that start already but has something between. Returns whether any did.
 #[inline(never)]
-fn aim(trace: &Trace, plan: &mut RepairPlan, before: &[(Row, Row)], after: &Survey) -> bool {
+fn aim(
+    trace: &Trace,
+    plan: &mut RepairPlan,
+    before: &[(Row, Row)],
+    after: &Survey,
+    bindings: &[(Row, Row)],
+) -> bool {
     let touched = |pair: &(Row, Row)| {
         let edit = plan.edit(pair.0).copied().unwrap_or_default();
         trace.ts_ns(pair.0) == trace.ts_ns(pair.1)
@@ -230,11 +245,12 @@ fn aim(trace: &Trace, plan: &mut RepairPlan, before: &[(Row, Row)], after: &Surv
             || edit.bind_enclosing
             || before.binary_search(pair).is_ok()
     };
-    let mut wrong = unbound(&after.bindings(), &plan.flow_targets);
+    let mut wrong = unbound(bindings, &plan.flow_targets);
     // Only what draws an arrow matters.
     let view = View::after(trace, plan);
-    let arrows = Arrows::of(&view, &plan.flow_targets);
-    wrong.retain(|pair| touched(pair) && !view.is_aside(pair.0) && arrows.has(&view, *pair));
+    wrong.retain(|pair| touched(pair) && !view.is_aside(pair.0));
+    let arrows = Arrows::of(&view, &plan.flow_targets, &wrong);
+    wrong.retain(|pair| arrows.has(&view, *pair));
     let can_follow = |(flow, slice): &(Row, Row)| {
         let ts = trace.origin_ns + i128::from(trace.ts_ns(*slice)) + 1;
         let ts = i64::try_from(plan.base.map_or(ts, |base| base.apply(ts)));

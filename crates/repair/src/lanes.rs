@@ -11,13 +11,13 @@
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
 use dialect::Records;
-use trace::{BuildIdHasher, Flags, Phase, Row, Trace, TrackId, each_of};
+use trace::{BuildIdHasher, ByRawCategory, Flags, Phase, Row, Trace, TrackId, each_of};
 
 use crate::first_fit::FirstFit;
 use crate::perfetto::Survey;
 use crate::perfetto::begins::OpenBegins;
 use crate::perfetto::nesting::{self, Trouble};
-use crate::perfetto::order::{self, Item, Plain, Stacked};
+use crate::perfetto::order::{self, Plain, Stacked};
 use crate::perfetto::threads::{Folded, Threads};
 use crate::rows::RowSet;
 use crate::split::{self, FreeTids};
@@ -43,8 +43,8 @@ const MOST_WILLING: u8 = 5;
 
 /// Which slice of an evenly matched pair leaves: the higher.
 #[inline(never)]
-fn preference(trace: &Trace, row: Row, swallows: bool) -> u8 {
-    match dialect::known(trace.raw_category_text(row)) {
+fn preference(records: Option<Records>, swallows: bool) -> u8 {
+    match records {
         Some(Records::Annotation | Records::GpuAnnotation) => MOST_WILLING,
         Some(Records::Sync | Records::Overhead) => 4,
         _ if swallows => 3,
@@ -53,8 +53,7 @@ fn preference(trace: &Trace, row: Row, swallows: bool) -> u8 {
     }
 }
 
-fn is_annotation(trace: &Trace, row: Row) -> bool {
-    let records = dialect::known(trace.raw_category_text(row));
+fn is_annotation(records: Option<Records>) -> bool {
     matches!(records, Some(Records::Annotation | Records::GpuAnnotation))
 }
 
@@ -70,8 +69,9 @@ pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan, work: &Survey, tids: &m
     {
         let view = View::after(trace, plan);
         let named = named_tracks(trace, &work.threads);
+        let records = trace.by_raw_category(dialect::known);
         for (thread, trouble) in work.troubles() {
-            let line = Line { view: &view, threads: &work.threads, thread };
+            let line = Line { view: &view, threads: &work.threads, thread, records: &records };
             let ends = if trouble.has_begins { ends_of_begins(&line) } else { Ends::default() };
             let (evicted, mut found) = choose(&line, &ends, trouble);
             groups.append(&mut found);
@@ -101,6 +101,8 @@ struct Line<'a> {
     view: &'a View<'a>,
     threads: &'a Threads,
     thread: u32,
+    /// What each event records.
+    records: &'a ByRawCategory<Option<Records>>,
 }
 
 impl Line<'_> {
@@ -201,7 +203,8 @@ type Evicted = BTreeMap<Row, (Rule, Option<Row>)>;
 fn crossing_pairs(line: &Line<'_>, ends: &Ends) -> Option<(Vec<Node>, Vec<(u32, u32)>)> {
     struct Open {
         end: i64,
-        item: Item,
+        row: Row,
+        phase: Phase,
     }
     let trace = line.view.trace;
     let mut open: Vec<Open> = Vec::new();
@@ -221,20 +224,27 @@ fn crossing_pairs(line: &Line<'_>, ends: &Ends) -> Option<(Vec<Node>, Vec<(u32, 
         while open.last().is_some_and(|top| top.end <= item.ts) {
             open.pop();
         }
-        let at = open.partition_point(|other| other.end >= end);
-        for other in &open[at..] {
-            // A complete slice across an open `B` is no error; the other way round it is.
-            if item.phase == Phase::Begin || other.item.phase == Phase::Complete {
-                pairs.push((other.item.row, item.row));
+        let is_inside = |other: &Open| other.end >= end;
+        let at = if open.last().is_none_or(is_inside) {
+            // (Nearly always.)
+            open.len()
+        } else {
+            let at = open.partition_point(is_inside);
+            for other in &open[at..] {
+                // A complete slice across an open `B` is no error; the other way round it is.
+                if item.phase == Phase::Begin || other.phase == Phase::Complete {
+                    pairs.push((other.row, item.row));
+                }
             }
-        }
-        if let Some(parent) = at.checked_sub(1).map(|parent| &open[parent])
-            && trace.flags(parent.item.row).has(Flags::KERNEL)
-            && trace.flags(item.row).has(Flags::KERNEL)
+            at
+        };
+        if trace.flags(item.row).has(Flags::KERNEL)
+            && let Some(parent) = at.checked_sub(1).map(|parent| open[parent].row)
+            && trace.flags(parent).has(Flags::KERNEL)
         {
-            swallowing.insert(parent.item.row);
+            swallowing.insert(parent);
         }
-        open.insert(at, Open { end, item });
+        open.insert(at, Open { end, row: item.row, phase: item.phase });
         too_many = pairs.len() > MAX_PAIRS || open.len() > MAX_OPEN;
     });
     if too_many {
@@ -251,7 +261,7 @@ fn crossing_pairs(line: &Line<'_>, ends: &Ends) -> Option<(Vec<Node>, Vec<(u32, 
         .map(|row| Node {
             row,
             ts: line.view.importer_times(row).0,
-            preference: preference(trace, row, swallowing.contains(row)),
+            preference: preference(*line.records.of(trace, row), swallowing.contains(row)),
         })
         .collect();
     let index = |row: Row| nodes.partition_point(|node| node.row < row) as u32;
@@ -375,15 +385,8 @@ fn place(
 ) {
     let mut overlap = Filling::default();
     let mut annotations = Filling::default();
-    let mut leaving: Vec<Stacked> =
-        evicted.keys().map(|row| Stacked::of(&line.view.event(*row))).collect();
-    order::sort(line.view, &mut leaving, &Plain::default());
-    let starts: Vec<(i64, Row)> = match line.threads.are_in_file_order() {
-        true => {
-            leaving.iter().map(|event| event.item(line.view)).map(|it| (it.ts, it.row)).collect()
-        }
-        false => Vec::new(),
-    };
+    let leaving = in_order(line, evicted);
+    let starts = if line.threads.are_in_file_order() { starts(line, &leaving) } else { Vec::new() };
     for event in leaving {
         let item = event.item(line.view);
         let Some((rule, because_of)) = evicted.get(&item.row).copied() else { continue };
@@ -391,15 +394,11 @@ fn place(
             Some((closing, end)) => (*closing, *end),
             None => (None, item.end),
         };
-        // Where the order of the file counts, a slice that starts at the ns of this end, but before it in the file, starts
-        // inside of this one.
-        let holds_start = |closing| {
-            let n = starts.partition_point(|start| *start < (end, closing));
-            let last = n.checked_sub(1).and_then(|last| starts.get(last));
-            last.is_some_and(|last| last.0 == end && *last != (item.ts, item.row))
-        };
-        let end = end.saturating_add(i64::from(closing.is_some_and(holds_start)));
-        let annotation = is_annotation(line.view.trace, item.row) && rule == Rule::CrossingSlice;
+        let own = (item.ts, item.row);
+        let holds = closing.is_some_and(|closing| holds_start(&starts, (end, closing), own));
+        let end = end.saturating_add(i64::from(holds));
+        let annotation = is_annotation(*line.records.of(line.view.trace, item.row))
+            && rule == Rule::CrossingSlice;
         let (filling, kind) = if annotation {
             (&mut annotations, LaneKind::Annotations)
         } else {
@@ -417,6 +416,29 @@ fn place(
             moves.push((closing, tid, rule, because_of));
         }
     }
+}
+
+/// Slices that leave, in the importer's order.
+#[inline(never)]
+fn in_order(line: &Line<'_>, evicted: &Evicted) -> Vec<Stacked> {
+    let mut leaving: Vec<Stacked> =
+        evicted.keys().map(|row| Stacked::of(&line.view.event(*row))).collect();
+    order::sort(line.view, &mut leaving, &Plain::default());
+    leaving
+}
+
+#[inline(never)]
+fn starts(line: &Line<'_>, events: &[Stacked]) -> Vec<(i64, Row)> {
+    events.iter().map(|event| event.item(line.view)).map(|it| (it.ts, it.row)).collect()
+}
+
+/// Where the order of the file counts, a slice that starts at the ns of an end, but before it in the file, starts inside of
+/// the slice that ends there (`own`).
+#[inline(never)]
+fn holds_start(starts: &[(i64, Row)], end: (i64, Row), own: (i64, Row)) -> bool {
+    let n = starts.partition_point(|start| *start < end);
+    let last = n.checked_sub(1).and_then(|last| starts.get(last));
+    last.is_some_and(|last| last.0 == end.0 && *last != own)
 }
 
 /// The `nth` lane of its kind beside the thread that `row` is on.

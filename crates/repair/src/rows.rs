@@ -8,6 +8,7 @@ pub(crate) struct RowSet(Vec<u64>);
 
 impl RowSet {
     /// Adds an event; whether it is new.
+    #[inline(never)]
     pub(crate) fn insert(&mut self, row: Row) -> bool {
         let (word, bit) = (row as usize / 64, 1 << (row % 64));
         if self.0.len() <= word {
@@ -33,7 +34,7 @@ impl RowSet {
     }
 
     /// Whether an event is among them.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn contains(&self, row: Row) -> bool {
         self.0.get(row as usize / 64).is_some_and(|word| word >> (row % 64) & 1 == 1)
     }

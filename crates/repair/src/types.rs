@@ -335,7 +335,7 @@ impl RepairPlan {
     }
 
     /// Whether `row` changes by name.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub(crate) fn is_edited(&self, row: Row) -> bool {
         self.edited.contains(row)

@@ -1,6 +1,6 @@
 //! A trace as the importer sees it: as it stands, or as a plan would leave it.
 
-use trace::decimal::importer_ns;
+use trace::decimal::{EXACT_BELOW_NS, importer_ns};
 use trace::{Bind, Flags, IdToken, Phase, Row, Trace};
 
 use crate::types::{Action, EventEdit, RepairPlan, TimeBase};
@@ -35,6 +35,8 @@ pub(crate) struct View<'a> {
     lens: Lens,
     /// Read times exactly instead of as the importer does.
     exact: bool,
+    /// Whether nothing changes how an event without peculiarity is read.
+    is_plain: bool,
     /// What to subtract from the time of an event that has no peculiarity; `None` when 64 bits do not do.
     shift_ns: Option<i64>,
 }
@@ -70,19 +72,20 @@ impl<'a> View<'a> {
     /// The trace as `plan` leaves it.
     pub(crate) fn after(trace: &'a Trace, plan: &'a RepairPlan) -> Self {
         let lens = Lens { base: plan.base, repaired: true, seen: Row::MAX };
-        Self { plan: Some(plan), ..Self::through(trace, lens) }
+        Self { plan: Some(plan), is_plain: false, ..Self::through(trace, lens) }
     }
 
     /// The trace through a lens, no single event changed.
     pub(crate) fn through(trace: &'a Trace, lens: Lens) -> Self {
         let base = lens.base.map_or(0, |base| base.ns);
         let shift_ns = if trace.origin_ns == 0 { i64::try_from(base).ok() } else { None };
-        Self { trace, plan: None, lens, exact: false, shift_ns }
+        let is_plain = lens.base.is_none() && !lens.repaired && trace.origin_ns == 0;
+        Self { trace, plan: None, lens, exact: false, is_plain, shift_ns }
     }
 
     /// The same with exact times in place of the importer's.
     pub(crate) fn exactly(&self) -> Self {
-        Self { exact: true, ..self.clone() }
+        Self { exact: true, is_plain: false, ..self.clone() }
     }
 
     /// Whether text and frame defects count as mended.
@@ -96,7 +99,7 @@ impl<'a> View<'a> {
     }
 
     /// Whether a plan changes this event by name.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn is_edited(&self, row: Row) -> bool {
         self.plan.is_some_and(|plan| plan.is_edited(row))
     }
@@ -130,6 +133,24 @@ impl<'a> View<'a> {
     pub(crate) fn event(&self, row: Row) -> Seen {
         let (phase, ts, dur) = self.phase_and_times(row);
         Seen { row, phase, flags: self.flags(row), ts, dur }
+    }
+
+    /// Start and length of a complete slice without any peculiarity, where nothing changes how it is read: nearly every event.
+    /// `None` where one must look closer.
+    #[inline]
+    pub(crate) fn sound_slice(&self, row: Row) -> Option<(i64, u32)> {
+        const ODD: Flags = Flags(
+            Flags::PHASE_UNREADABLE.0
+                | Flags::BIND_UNDIRECTED.0
+                | Flags::ODD_NUMBER.0
+                | Flags::TS_REJECTED.0
+                | Flags::TS_UNREADABLE.0
+                | Flags::DUR_UNREADABLE.0,
+        );
+        if !self.is_plain || row >= self.lens.seen {
+            return None;
+        }
+        self.trace.sound_slice(row, ODD, EXACT_BELOW_NS as i64 - 1)
     }
 
     /// Phase, `ts` and `dur` in the importer's own nanoseconds.

@@ -98,6 +98,7 @@ fn cutlass(name: &str) -> Option<&str> {
 /// [`short_name`] for the names of one table, which must stay apart: names that differ do not read the same. Where they
 /// would, each shows what it has from the first difference on; what even so reads the same is numbered.
 #[must_use]
+#[inline(never)]
 pub fn short_names<'a>(names: &[&'a str], max: usize) -> BTreeMap<&'a str, String> {
     let mut by_short: BTreeMap<String, BTreeSet<&'a str>> = BTreeMap::new();
     for name in names {

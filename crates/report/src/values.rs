@@ -188,6 +188,12 @@ impl TextsBuilder {
         {
             return at;
         }
+        self.add(text, hash)
+    }
+
+    // Not inlined, as it is rarer than a text that is known.
+    #[inline(never)]
+    fn add(&mut self, text: &str, hash: u64) -> u32 {
         let at = self.texts.n_texts() as u32;
         self.texts.all.push_str(text);
         self.texts.ends.extend_from_slice(&(self.texts.all.len() as u32).to_le_bytes());
@@ -198,13 +204,20 @@ impl TextsBuilder {
 
     fn triple(&mut self, texts: [&str; 3]) -> u32 {
         let places = texts.map(|text| self.text(text));
+        match self.triples.get(&places) {
+            Some(at) => *at,
+            None => self.add_triple(places),
+        }
+    }
+
+    #[inline(never)]
+    fn add_triple(&mut self, places: [u32; 3]) -> u32 {
         let next = (self.texts.triples.len() / (3 * PLACE)) as u32;
-        *self.triples.entry(places).or_insert_with(|| {
-            for place in places {
-                self.texts.triples.extend_from_slice(&place.to_le_bytes());
-            }
-            next
-        })
+        for place in places {
+            self.texts.triples.extend_from_slice(&place.to_le_bytes());
+        }
+        self.triples.insert(places, next);
+        next
     }
 }
 

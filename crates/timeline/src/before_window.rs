@@ -168,8 +168,8 @@ impl Correlations {
 pub fn each_launch(trace: &Trace, mut each: impl FnMut(Row, i64)) {
     let recorded = recorded(trace);
     each_row(trace, |row| {
-        let flags = trace.flags(row);
-        if trace.phase(row) != Phase::Complete || is_gpu(flags) || flags.has(Flags::PYTHON_IDS) {
+        const NOT_CALLS: Flags = Flags(Flags::KERNEL.0 | Flags::GPU_MEMORY.0 | Flags::PYTHON_IDS.0);
+        if !trace.is_complete(row, Flags::default(), NOT_CALLS) {
             return;
         }
         let Some(correlation) = trace.link(row) else { return };

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use catalog::{Category, Family, Platform, RawKind};
 use dialect::Records;
-use trace::{BuildIdHasher, Flags, Row, StreamId, StringId, Trace, each_of};
+use trace::{BuildIdHasher, ByRawCategory, Flags, Row, StreamId, StringId, Trace, each_of};
 
 use crate::Options;
 use crate::before_window::{BeforeWindowSlices, duration_ns};
@@ -125,13 +125,14 @@ impl<'a> Gpu<'a> {
             trace::sort_numbers(&mut left_out, &|a, b| trace.ts_ns(a).cmp(&trace.ts_ns(b)));
         }
 
+        let others = trace.by_raw_category(other_kind);
         let mut works = Vec::new();
         let mut known: HashMap<(StringId, u8), u32, BuildIdHasher> = HashMap::default();
         let mut work_of = Vec::with_capacity(rows.len());
         let mut before_window = Vec::with_capacity(rows.len());
         each_of(&rows, |row| {
             let name = trace.name(row);
-            let kind = kind(trace, row);
+            let kind = kind(trace, row, &others);
             let work = *known.entry((name, kind as u8)).or_insert_with(|| {
                 works.push(Work::of(trace, name, kind, platform));
                 works.len() as u32 - 1
@@ -141,7 +142,7 @@ impl<'a> Gpu<'a> {
         });
         let mut beside = Beside { rows: left_out, ..Beside::default() };
         each_of(&beside.rows, |row| {
-            let (name, kind) = (trace.name(row), kind(trace, row));
+            let (name, kind) = (trace.name(row), kind(trace, row, &others));
             let work = *known.entry((name, kind as u8)).or_insert_with(|| {
                 beside.works.push(Work::of(trace, name, kind, platform));
                 (works.len() + beside.works.len()) as u32 - 1
@@ -305,11 +306,13 @@ impl Beside {
     }
 }
 
-fn kind(trace: &Trace, row: Row) -> RawKind {
-    if trace.flags(row).has(Flags::KERNEL) {
-        return RawKind::Kernel;
-    }
-    match dialect::known(trace.raw_category_text(row)) {
+fn kind(trace: &Trace, row: Row, others: &ByRawCategory<RawKind>) -> RawKind {
+    if trace.flags(row).has(Flags::KERNEL) { RawKind::Kernel } else { *others.of(trace, row) }
+}
+
+/// What a GPU slice of a raw category is, if not a kernel.
+fn other_kind(raw_category: &str) -> RawKind {
+    match dialect::known(raw_category) {
         Some(Records::GpuFill) => RawKind::Memset,
         _ => RawKind::Memcpy,
     }

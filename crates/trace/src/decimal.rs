@@ -23,6 +23,10 @@ pub fn is_number(text: &[u8]) -> bool {
     parse_micros(text).is_some() || std::str::from_utf8(text).is_ok_and(is_finite)
 }
 
+/// Times below this, of either sign, the importer reads as they are.
+// Below 2^42 us the double's error stays under half a nanosecond: the way there and back is exact.
+pub const EXACT_BELOW_NS: u64 = (1 << 42) * 1000;
+
 /// The importer's nanoseconds for a time of `exact_ns` written with at most three decimals.
 ///
 /// Perfetto v51 to v58, `util/json_parser.h` and `json_trace_parser.cc`: an integer is used as is;
@@ -32,8 +36,6 @@ pub fn is_number(text: &[u8]) -> bool {
 #[inline]
 #[must_use]
 pub fn importer_ns(exact_ns: i64) -> i64 {
-    // Below 2^42 us the double's error stays under half a nanosecond: the way there and back is exact.
-    const EXACT_BELOW_NS: u64 = (1 << 42) * 1000;
     if exact_ns.unsigned_abs() < EXACT_BELOW_NS { exact_ns } else { rounded_ns(exact_ns) }
 }
 

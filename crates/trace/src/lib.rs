@@ -31,7 +31,7 @@ pub use event::{Bind, Event, Flags, ImporterNs, Phase};
 pub use index::SmallIndex;
 pub use layout::{ArraySpan, Container, ImporterStop, Layout, Member, Metadata, Producer};
 pub use order::{sort, sort_by, sort_by_key, sort_numbers};
-pub use strings::{BuildIdHasher, IdHasher, StringId, StringTable};
+pub use strings::{BuildIdHasher, IdHasher, StringId, StringTable, same_bytes};
 pub use track::{IdToken, Process, ProcessId, Stream, StreamId, Track, TrackId};
 
 mod store;

@@ -156,6 +156,28 @@ impl Trace {
         self.seen_flags
     }
 
+    /// Whether `row` is a complete slice that has all of `flags` and none of `but`.
+    #[inline]
+    #[must_use]
+    pub fn is_complete(&self, row: Row, flags: Flags, but: Flags) -> bool {
+        let mask = !((1 << PHASE_SHIFT) - 1) | flags.0 | but.0;
+        self.flags.at(row as usize) & mask == (Phase::Complete as u32) << PHASE_SHIFT | flags.0
+    }
+
+    /// Start and duration of a complete slice that has both, neither of them before 0 or above `most_ns`, and none of the flags
+    /// `but`: of most events, by one call. `None` for every other event.
+    #[inline]
+    #[must_use]
+    pub fn sound_slice(&self, row: Row, but: Flags, most_ns: TimeNs) -> Option<(TimeNs, u32)> {
+        if !self.is_complete(row, Flags(Flags::HAS_TS.0 | Flags::HAS_DUR.0), but) {
+            return None;
+        }
+        let (ts_ns, dur_ns) = (self.ts_ns.at(row as usize), self.dur.at(row as usize));
+        let is_sound =
+            (0..=most_ns).contains(&ts_ns) && dur_ns != LONG_DUR && i64::from(dur_ns) <= most_ns;
+        is_sound.then_some((ts_ns, dur_ns))
+    }
+
     /// Start of `row` in ns relative to [`Trace::origin_ns`]; 0 without [`Flags::HAS_TS`].
     #[inline]
     #[must_use]

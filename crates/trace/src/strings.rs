@@ -60,7 +60,7 @@ impl StringTable {
             let Some(index) = self.slots[slot].checked_sub(1) else {
                 return Err((slot, hash));
             };
-            if self.hashes[index as usize] == hash && equal(self.bytes(index as usize), text) {
+            if self.hashes[index as usize] == hash && same_bytes(self.bytes(index as usize), text) {
                 return Ok(StringId(index));
             }
             slot = (slot + 1) & (self.slots.len() - 1);
@@ -144,14 +144,29 @@ impl StringTable {
 /// Whether two texts are equal, eight bytes a step: without a C library (wasm), slices are compared
 /// byte by byte.
 #[inline]
-fn equal(a: &[u8], b: &[u8]) -> bool {
-    let ((a_words, a_rest), (b_words, b_rest)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
+#[must_use]
+pub fn same_bytes(a: &[u8], b: &[u8]) -> bool {
+    let ((a_words, _), (b_words, _)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
     a.len() == b.len()
         && a_words
             .iter()
             .zip(b_words)
             .all(|(a, b)| u64::from_le_bytes(*a) == u64::from_le_bytes(*b))
-        && a_rest.iter().zip(b_rest).all(|(a, b)| a == b)
+        && last_word(a) == last_word(b)
+}
+
+/// The last eight bytes as a word; of fewer bytes a word that no others of as many have. (Copying them into one, byte by byte,
+/// becomes a call out of wasm.)
+#[inline]
+fn last_word(bytes: &[u8]) -> u64 {
+    if let Some(last) = bytes.last_chunk() {
+        return u64::from_le_bytes(*last);
+    }
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        return u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << 32;
+    }
+    let byte = |at: usize| u64::from(bytes.get(at).copied().unwrap_or_default());
+    byte(0) | byte(1) << 8 | byte(2) << 16
 }
 
 /// A multiply-and-fold hash over sixteen bytes a step, in two independent lanes.
@@ -165,7 +180,7 @@ fn hash(bytes: &[u8]) -> u32 {
         state ^ (state >> 29)
     };
     let (mut left, mut right) = (K ^ bytes.len() as u64, K.rotate_left(32));
-    let (words, rest) = bytes.as_chunks::<8>();
+    let (words, _) = bytes.as_chunks::<8>();
     let (pairs, odd) = words.as_chunks::<2>();
     for [first, second] in pairs {
         left = fold(left, first);
@@ -174,11 +189,7 @@ fn hash(bytes: &[u8]) -> u32 {
     for word in odd {
         left = fold(left, word);
     }
-    let mut last = [0_u8; 8];
-    for (to, from) in last.iter_mut().zip(rest) {
-        *to = *from;
-    }
-    right = fold(right, &last);
+    right = fold(right, &last_word(bytes).to_le_bytes());
     let state = fold(left ^ right.rotate_left(17), &[0; 8]);
     (state ^ (state >> 32)) as u32
 }
@@ -219,6 +230,20 @@ pub type BuildIdHasher = BuildHasherDefault<IdHasher>;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_are_the_same_where_every_byte_is() {
+        for n in 0..40 {
+            let text: Vec<u8> = (0..n).collect();
+            assert!(same_bytes(&text, &text.clone()));
+            assert!(!same_bytes(&text, &text[..usize::from(n.saturating_sub(1))]) || n == 0);
+            for at in 0..usize::from(n) {
+                let mut other = text.clone();
+                other[at] ^= 0x40;
+                assert!(!same_bytes(&text, &other), "{n} bytes, {at}");
+            }
+        }
+    }
 
     #[test]
     fn equal_text_has_an_equal_id() {

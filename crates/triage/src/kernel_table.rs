@@ -287,6 +287,13 @@ fn shares<'a>(places: impl Iterator<Item = (&'a str, i64)>, total_ns: i64) -> Ve
 /// What launches of one kernel have in common: op, inputs, launch config. (Configs and calls by their index.)
 type Alike<'a> = (&'a str, Option<u32>, Option<u32>);
 
+#[inline(never)]
+fn each_slice(slices: impl Iterator<Item = usize>, each: &mut dyn FnMut(usize)) {
+    for at in slices {
+        each(at);
+    }
+}
+
 /// A row with its op, what it was called with and how its kernels were launched: those of the launches with the most time that
 /// have all three in common, of equal ones the first.
 #[inline(never)]
@@ -299,16 +306,26 @@ fn how_launched(
 ) -> KernelTableRow {
     let mut alike: BTreeMap<Alike<'_>, (Part, usize)> = BTreeMap::new();
     let (mut configs, mut calls) = (BTreeSet::new(), BTreeSet::new());
-    for at in slices.clone() {
+    // (A function of its own: a browser compiles twice what loops, with all that is around the loop.)
+    #[inline(never)]
+    fn add<'a>(
+        alike: &mut BTreeMap<Alike<'a>, (Part, usize)>,
+        key: Alike<'a>,
+        at: usize,
+        dur_ns: i64,
+    ) {
+        let (part, _) = alike.entry(key).or_insert((Part::default(), at));
+        part.ns = part.ns.saturating_add(dur_ns);
+        part.launches += 1;
+    }
+    each_slice(slices.clone(), &mut |at| {
         let (config, call) = (arguments.config_index(at), arguments.call_index(at));
         configs.extend(config);
         calls.extend(call);
         let site = places.site(at);
         let op = site.cpu_op.as_deref().or(site.launch.as_deref()).unwrap_or_default();
-        let (part, _) = alike.entry((op, call, config)).or_insert((Part::default(), at));
-        part.ns = part.ns.saturating_add(gpu.slice(at).dur_ns);
-        part.launches += 1;
-    }
+        add(&mut alike, (op, call, config), at, gpu.slice(at).dur_ns);
+    });
     let rank = |(part, first): &(Part, usize)| (part.ns, part.launches, Reverse(*first));
     let Some(((op, call, config), (part, first))) =
         alike.into_iter().max_by_key(|(_, found)| rank(found))

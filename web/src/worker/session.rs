@@ -57,8 +57,9 @@ pub trait Port {
     fn deliver_artifacts(&mut self, job: JobId, made: Made);
 }
 
-/// Bytes that are read at a time: enough steps for an honest progress bar, few enough to cost nothing.
-const LEAST_PIECE: u64 = 256 << 10;
+/// Bytes that are read at a time: enough steps for an honest progress bar, few enough to cost nothing. (Each step has the page drawn
+/// again; a megabyte takes a tenth of a second at most.)
+const LEAST_PIECE: u64 = 1 << 20;
 const MOST_PIECE: u64 = 4 << 20;
 const PIECES: u64 = 40;
 

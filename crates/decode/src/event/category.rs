@@ -2,7 +2,7 @@
 
 use dialect::class;
 use scan::{Spelling, Text, Value};
-use trace::{Flags, StringId, StringTable};
+use trace::{Flags, StringId, StringTable, same_bytes};
 
 use super::{intern, text_id};
 
@@ -33,7 +33,7 @@ impl Categories {
         let last = raw.last().copied().unwrap_or_default();
         let slot = (raw.len() ^ usize::from(last)) & 15;
         if let Some(known) = &self.0[slot]
-            && known.text[..known.len] == *raw
+            && same_bytes(&known.text[..known.len], raw)
         {
             return (known.id, known.class);
         }

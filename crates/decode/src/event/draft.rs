@@ -160,12 +160,22 @@ pub(super) struct KnownKeys {
     args: Keys<Option<Field>>,
 }
 
+/// A number that was read already. (`None` of an `Option` would be all zero, and clearing the numbers of an event then is a call
+/// out of wasm.)
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(u32)]
+enum Read {
+    Plain(Decimal) = 1,
+    #[default]
+    No = 2,
+}
+
 /// What one event says; the last of equal keys wins.
 #[derive(Debug, Default)]
 pub(super) struct Draft<'a> {
     values: [Option<Value<'a>>; Field::COUNT],
     /// The values that are plain numbers, read already.
-    decimals: [Option<Decimal>; Field::NUMBERS],
+    decimals: [Read; Field::NUMBERS],
     /// A key occurs twice.
     pub(super) duplicate: bool,
     /// A key occurs twice, and the importer stops at one of its values.
@@ -208,7 +218,7 @@ impl<'a> Draft<'a> {
     ) -> Result<(), Stop> {
         if self.values[Field::Args as usize].is_some() {
             self.values[Field::OF_ARGS].fill(None);
-            self.decimals[Field::NUMBERS_OF_ARGS].fill(None);
+            self.decimals[Field::NUMBERS_OF_ARGS].fill(Read::No);
         }
         cursor.enter();
         let mut first = true;
@@ -234,12 +244,11 @@ impl<'a> Draft<'a> {
             self.set(field, Value::String(text));
             return Ok(());
         }
-        let decimal = cursor.decimal();
-        if decimal.is_some() {
+        if let Some(decimal) = cursor.decimal() {
             self.set(field, Value::Number(&cursor.bytes()[start..cursor.pos()]));
             // (A plain number is what every one of these fields takes.)
             if let Some(slot) = self.decimals.get_mut(field as usize) {
-                *slot = decimal;
+                *slot = Read::Plain(decimal);
             }
             return Ok(());
         }
@@ -260,7 +269,7 @@ impl<'a> Draft<'a> {
                 return;
             }
             if let Some(decimal) = self.decimals.get_mut(field as usize) {
-                *decimal = None;
+                *decimal = Read::No;
             }
         }
         *slot = Some(value);
@@ -282,7 +291,10 @@ impl<'a> Draft<'a> {
     /// asked.
     #[inline]
     pub(super) fn decimal(&self, field: Field) -> Option<Decimal> {
-        self.decimals.get(field as usize).copied().flatten()
+        match self.decimals.get(field as usize) {
+            Some(Read::Plain(decimal)) => Some(*decimal),
+            _ => None,
+        }
     }
 
     /// The text of `args`, when that is an object.

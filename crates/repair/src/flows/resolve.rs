@@ -18,14 +18,16 @@ pub(crate) fn resolve(view: &View<'_>, threads: &Threads) -> Vec<(Row, Row)> {
     for thread in threads.all() {
         resolve_events(view, threads.events(thread), &mut targets);
     }
-    targets.sort();
+    if !targets.is_sorted() {
+        trace::sort(&mut targets);
+    }
     let mut on_twins = Vec::new();
     for (thread, twin) in twins(view, threads) {
         on_twin(view, threads, (thread, twin), &targets, &mut on_twins);
     }
     if !on_twins.is_empty() {
         targets.extend(on_twins);
-        targets.sort();
+        trace::sort(&mut targets);
     }
     targets
 }
@@ -181,18 +183,26 @@ impl Starting {
                 starting.others.push((slice.row, length));
             }
         }
-        if starting.others.len() > 1 {
-            trace::sort(&mut starting.others);
+        if !starting.others.is_empty() {
+            starting.settle(ts);
         }
-        let without_length = starting.others.iter().find(|(_, (end, _))| *end == ts);
-        let shortest = || starting.others.iter().min_by_key(|(_, length)| *length);
-        starting.behind = without_length.or_else(shortest).map(|(row, _)| *row);
+        starting
+    }
+
+    /// Puts those without precedence in order. (Few have any, so it is not compiled with the rest.)
+    #[inline(never)]
+    fn settle(&mut self, ts: i64) {
+        if self.others.len() > 1 {
+            trace::sort(&mut self.others);
+        }
+        let without_length = self.others.iter().find(|(_, (end, _))| *end == ts);
+        let shortest = || self.others.iter().min_by_key(|(_, length)| *length);
+        self.behind = without_length.or_else(shortest).map(|(row, _)| *row);
         let mut least = None;
-        for (_, length) in &mut starting.others {
+        for (_, length) in &mut self.others {
             *length = least.map_or(*length, |least: Length| least.min(*length));
             least = Some(*length);
         }
-        starting
     }
 
     /// The innermost slice that comes before a flow event. (Profilers write a flow event behind its slice.)

@@ -89,16 +89,39 @@ impl Stack {
     }
 
     fn start(&mut self, item: &Item, dur: Option<i64>) -> Outcome {
-        if let Err(crossed) = self.close(item.ts, dur) {
-            return Outcome::Crossing(crossed);
+        match self.close(item.ts, dur) {
+            Ok(()) => self.open(item.row, item.ts, dur),
+            Err(crossed) => Outcome::Crossing(crossed),
         }
+    }
+
+    /// [`Stack::start`] for a complete slice where there are no `B` events: then what lies below the top ends no earlier than
+    /// it, so it neither goes nor crosses, and only the top is looked at.
+    #[inline(always)]
+    fn start_among_complete(&mut self, slice: Row, ts: i64, dur: i64) -> Outcome {
+        while let Some(top) = self.entries.last() {
+            let top_dur = top.dur.unwrap_or_default();
+            let end = top.ts.wrapping_add(top_dur);
+            if end > ts || (end == ts && top_dur == 0 && dur == 0) {
+                if end > ts && ts.wrapping_add(dur) > end {
+                    return Outcome::Crossing(top.row);
+                }
+                break;
+            }
+            self.entries.pop();
+        }
+        self.open(slice, ts, Some(dur))
+    }
+
+    /// Puts a slice on the stack.
+    #[inline(never)]
+    fn open(&mut self, slice: Row, ts: i64, dur: Option<i64>) -> Outcome {
         if self.entries.len() >= MAX_DEPTH {
             return Outcome::TooDeep;
         }
-        let end = dur.map_or(i64::MAX, |dur| item.ts.wrapping_add(dur));
-        let least_end = self.least_end(self.entries.len()).min(end);
-        self.entries.push(Entry { row: item.row, ts: item.ts, dur, least_end });
-        let slice = item.row;
+        let end = dur.map_or(i64::MAX, |dur| ts.wrapping_add(dur));
+        let least_end = self.entries.last().map_or(end, |below| below.least_end.min(end));
+        self.entries.push(Entry { row: slice, ts, dur, least_end });
         if !self.parked.is_empty() {
             self.unparked.extend(self.parked.drain(..).map(|flow| (flow, slice)));
         }
@@ -239,7 +262,11 @@ pub(crate) fn walk(view: &View<'_>, events: &[Stacked], gone: &RowSet) -> Walk {
         if gone.contains(row) {
             return;
         }
-        match stack.apply(view, &event.item(view)) {
+        let outcome = match event.as_slice() {
+            Some((ts, dur)) if !stack.saw_begin => stack.start_among_complete(row, ts, dur),
+            _ => stack.apply(view, &event.item(view)),
+        };
+        match outcome {
             Outcome::Kept | Outcome::Ignored => {}
             Outcome::Crossing(other) => trouble.crossing.push((row, other)),
             Outcome::TooDeep => trouble.too_deep.push(row),

@@ -125,13 +125,36 @@ impl Stacked {
         Self { ts, row, len }
     }
 
+    /// A complete slice.
     #[inline]
+    pub(crate) fn slice(row: Row, ts: i64, dur: u32) -> Option<Self> {
+        (dur < PHASES).then_some(Self { ts, row, len: dur })
+    }
+
+    /// Start and length of a complete slice, unless its length is to be asked of the view.
+    #[inline(always)]
+    pub(crate) fn as_slice(self) -> Option<(i64, i64)> {
+        (self.len < PHASES).then_some((self.ts, i64::from(self.len)))
+    }
+
+    // Always inlined: it is called for every event, several times, and a call costs as much.
+    #[inline(always)]
     pub(crate) fn item(self, view: &View<'_>) -> Item {
+        match self.as_slice() {
+            Some((ts, dur)) => {
+                let end = ts.saturating_add(dur);
+                Item { row: self.row, phase: Phase::Complete, ts, end, dur }
+            }
+            None => self.odd_item(view),
+        }
+    }
+
+    #[inline(never)]
+    fn odd_item(self, view: &View<'_>) -> Item {
         let Self { ts, row, len } = self;
-        let (phase, dur) = match len.checked_sub(PHASES).map(Phase::from_index) {
-            None => (Phase::Complete, i64::from(len)),
-            Some(Phase::Complete) => (Phase::Complete, view.importer_times(row).1),
-            Some(phase) => (phase, 0),
+        let (phase, dur) = match Phase::from_index(len - PHASES) {
+            Phase::Complete => (Phase::Complete, view.importer_times(row).1),
+            phase => (phase, 0),
         };
         Item { row, phase, ts, end: ts.saturating_add(dur), dur }
     }

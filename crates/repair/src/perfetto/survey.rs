@@ -133,7 +133,9 @@ impl Survey {
 
     #[inline(never)]
     fn gathered<T: Copy + Ord>(&self, of: impl Fn(&Bindings) -> &Vec<T>) -> Vec<T> {
-        let mut all = Vec::new();
+        // (All at once: growing would need it twice.)
+        let n = self.walks.iter().map(|walk| of(&walk.flows).len()).sum();
+        let mut all = Vec::with_capacity(n);
         for walk in &self.walks {
             all.extend_from_slice(of(&walk.flows));
         }

@@ -85,7 +85,7 @@ fn each_once(threads: impl Iterator<Item = u32>) -> Vec<u32> {
 }
 
 impl Threads {
-    /// Groups all events by thread; `each` is shown every event on the way.
+    /// Groups all events by thread; `each` is shown every event on the way but sound slices ([`View::sound_slice`]).
     #[inline(never)]
     pub(crate) fn of(view: &View<'_>, mut each: impl FnMut(&Seen)) -> Self {
         let trace = view.trace;
@@ -107,12 +107,13 @@ impl Threads {
             }
         }
         each_row(trace, |row| {
-            let event = view.event(row);
-            each(&event);
-            if is_stacked(view, &event) {
-                threads.has_ends |= event.phase == Phase::End;
-                let thread = threads.thread_of(view, row);
-                threads.events[thread as usize].push(Stacked::of(&event));
+            let sound = view.sound_slice(row).and_then(|(ts, dur)| Stacked::slice(row, ts, dur));
+            if let Some(slice) = sound {
+                // (No plan took it elsewhere.)
+                let thread = threads.by_track[trace.track(row).0 as usize];
+                threads.events[thread as usize].push(slice);
+            } else {
+                threads.add(view, row, &mut each);
             }
         });
         threads.plain = threads.plain_in(view);
@@ -120,6 +121,18 @@ impl Threads {
             order::sort(view, events, &threads.plain);
         }
         threads
+    }
+
+    /// Adds any event, if it is on a stack.
+    #[inline(never)]
+    fn add(&mut self, view: &View<'_>, row: Row, each: &mut impl FnMut(&Seen)) {
+        let event = view.event(row);
+        each(&event);
+        if is_stacked(view, &event) {
+            self.has_ends |= event.phase == Phase::End;
+            let thread = self.thread_of(view, row);
+            self.events[thread as usize].push(Stacked::of(&event));
+        }
     }
 
     fn plain_in(&self, view: &View<'_>) -> Plain {

@@ -136,7 +136,7 @@ impl<'a> Lanes<'a> {
         );
         // Two sites that say the same are one code.
         let mut known: HashMap<(u32, [u32; 3]), u32, BuildIdHasher> = HashMap::default();
-        for at in 0..gpu.len() {
+        each_place(gpu.len(), &mut |at| {
             let work = gpu.slice(at).work;
             let site = attribution.map_or(0, |attribution| attribution.site_of[at] as usize);
             let [op, function, callers] = by_site[site];
@@ -160,7 +160,7 @@ impl<'a> Lanes<'a> {
                 self.codes.len() as u32 - 1
             });
             self.code_of.push(code);
-        }
+        });
     }
 
     /// Takes a stream, cuts it where the stage changes, and sums up the stages.
@@ -226,6 +226,14 @@ impl<'a> Lanes<'a> {
     /// The name of a work.
     pub(super) fn name_of(&self, work: u32) -> &'a str {
         self.gpu.trace.strings.get(self.gpu.works[work as usize].name)
+    }
+}
+
+/// (Loops of their own: a browser compiles twice what loops, with all that is around the loop.)
+#[inline(never)]
+fn each_place(n: usize, each: &mut dyn FnMut(usize)) {
+    for at in 0..n {
+        each(at);
     }
 }
 
