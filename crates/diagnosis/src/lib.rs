@@ -126,6 +126,13 @@ impl Diagnosis {
             (Rule::Modules, "outside_modules") => self.modules.is_some(),
             // (The table of iterations has the figures.)
             (Rule::Steps, "few" | "some" | "many") => self.iterations.is_some(),
+            // (What takes the CPU next to nothing is no lead.)
+            (Rule::Graphs, "no_graph") => {
+                let launches = [Rule::LaunchBound.id(), Rule::HostBound.id()];
+                let mut of_launches =
+                    self.actions.iter().filter(|action| launches.contains(&action.rule.as_str()));
+                !of_launches.any(|action| is_of_device(&action.device))
+            }
             // (What other work hides costs nothing.)
             (Rule::Copies, "d2d") => finding.bound_ns.is_none() && finding.meaning.is_empty(),
             // (The headline says it.)

@@ -371,9 +371,19 @@ impl HostReport {
     fn frames_section(&self) -> Section {
         let mut section = Section::new("frames", "Python functions");
         let table = Table::of("frames", "Python functions by self time", &self.python.frames)
-            .when_empty("The file has no frames of Python: record it with with_stack=True.");
+            .when_empty(self.without("frames of Python", "with_stack"));
         section.tables.push(table.preview(PREVIEW));
         section
+    }
+
+    /// That the file has nothing of a kind, and how to record it, unless the file says that it was asked for.
+    fn without(&self, what: &str, flag: &str) -> String {
+        match self.verdicts.flags.get(flag).and_then(serde_json::Value::as_i64) {
+            Some(1) => {
+                format!("The file has no {what}, although it was recorded with {flag}=True.")
+            }
+            _ => format!("The file has no {what}: record it with {flag}=True."),
+        }
     }
 
     fn modules_section(&self) -> Section {
@@ -388,7 +398,7 @@ impl HostReport {
             ));
         }
         let table = Table::of("modules", "Modules", &self.modules.list)
-            .when_empty("The file has no frames of modules: record it with with_stack=True.");
+            .when_empty(self.without("frames of modules", "with_stack"));
         section.tables.push(table.preview(PREVIEW));
         section
     }
@@ -449,9 +459,7 @@ impl HostReport {
             section.intro.push(text);
         }
         if section.intro.is_empty() {
-            section.intro.push(
-                "The file has no changes of memory: record it with profile_memory=True.".to_owned(),
-            );
+            section.intro.push(self.without("changes of memory", "profile_memory"));
         }
         section
     }

@@ -312,7 +312,7 @@ impl Table {
 
     /// Sets the text for an empty table.
     #[must_use]
-    pub fn when_empty(mut self, text: &'static str) -> Self {
+    pub fn when_empty(mut self, text: impl Into<Cow<'static, str>>) -> Self {
         self.when_empty = text.into();
         self
     }

@@ -239,6 +239,9 @@ fn cover(gpu: &Gpu<'_>, places: &Attribution, coverage: &mut Coverage) {
         if bare[slice.work] {
             coverage.bare_ns = coverage.bare_ns.saturating_add(slice.dur_ns);
         }
+        if site.graph {
+            coverage.graph_ns = coverage.graph_ns.saturating_add(slice.dur_ns);
+        }
         coverage.graph_slices += u64::from(site.graph);
         coverage.graph_kernels += u64::from(site.graph && gpu.is_kernel(&slice));
         coverage.graph_mapped += u64::from(site.graph && op);

@@ -120,6 +120,8 @@ pub struct Coverage {
     pub only_communication_ns: i64,
     /// Of `window_ns`, how long the GPU was idle with work queued.
     pub gpu_blocked_ns: i64,
+    /// Part of `total_ns` that graphs launched.
+    pub graph_ns: i64,
     /// Whether any op has its inputs (`record_shapes=True`).
     pub has_inputs: bool,
     /// Whether frames of Python are recorded (`with_stack=True`).
@@ -195,8 +197,9 @@ impl Coverage {
         };
         let of = if known_ns == 0 { "of GPU time" } else { "of GPU time without collectives" };
         if self.graph_slices > 0 && self.graph_mapped == 0 {
-            let only = if lost(self.op_ns) >= LOST_PCT {
-                format!(" ({} {of} does not map to a PyTorch op)", units::percent(lost(self.op_ns)))
+            let own_pct = percent(self.graph_ns, self.total_ns);
+            let only = if own_pct >= LOST_PCT {
+                format!(" ({} of GPU time)", units::percent(own_pct))
             } else {
                 String::new()
             };

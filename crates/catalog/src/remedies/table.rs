@@ -19,7 +19,7 @@ const INFERENCE: &[RunType] = &[RunType::Inference];
 const FORWARD: &[Phase] = &[Phase::Forward];
 
 /// When PyTorch 2.0 was released: torch.compile, scaled_dot_product_attention, fused optimizers.
-const PYTORCH_2_0: u32 = 2023 * 100 + 3;
+pub const PYTORCH_2_0: u32 = 2023 * 100 + 3;
 /// PyTorch 2.3 was released in April 2024, with fused=True for SGD.
 const PYTORCH_2_3: u32 = 2024 * 100 + 4;
 /// When PyTorch 2.9 was released: one kernel for `rms_norm`.

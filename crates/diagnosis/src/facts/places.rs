@@ -8,6 +8,8 @@ use super::Device;
 
 /// Places on the launching threads from this share of the waiting on are named.
 const PLACE_SHARE: f64 = 0.1;
+/// Waits for others are named from this share of it on.
+const OTHERS_SHARE: f64 = 0.05;
 /// Places that a sentence names.
 const PLACES: usize = 3;
 
@@ -78,7 +80,11 @@ impl Device<'_> {
             named.insert(0, (outside, format!("no recorded op ({})", time(outside))));
         }
         let named: Vec<String> = named.into_iter().map(|(_, text)| text).collect();
-        let others = self.waits_for_others().map(|place| {
+        // (A little of it is left out without a word.)
+        let is_much = |place: &&IdlePlace| {
+            waits.is_none_or(|waits| place.total_ns as f64 >= OTHERS_SHARE * waits.host_ns as f64)
+        };
+        let others = self.waits_for_others().filter(is_much).map(|place| {
             format!(
                 " For {} it waits for another process or thread in {}, which the bound leaves out.",
                 time(place.total_ns),

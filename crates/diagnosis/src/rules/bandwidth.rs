@@ -99,10 +99,19 @@ fn of_ops(facts: &Facts<'_>) -> Vec<Finding> {
     let mut finding = Finding::fact(Rule::Bandwidth, "bandwidth_bound", text)
         .level(Level::of_share(share))
         .confidence(Confidence::Medium)
-        .means("Only fewer bytes make them faster: fuse them with their neighbours (torch.compile), or use a smaller number format.")
+        .means(match compiles(facts) {
+            true => "Only fewer bytes make them faster: fuse them with their neighbours (torch.compile), or use a smaller number format.",
+            false => "Only fewer bytes make them faster: fuse them with their neighbours, or use a smaller number format.",
+        })
         .with("rates.device.gb_per_s", "GB/s of the device", device.gb_per_s);
     for row in limited.iter().take(NAMED) {
         finding = finding.with("traffic.rows", &row.name, format!("{:.1} GB/s", row.gb_per_s));
     }
     vec![finding]
+}
+
+/// Whether this PyTorch has torch.compile, by the date of the recording: one without a date has it.
+fn compiles(facts: &Facts<'_>) -> bool {
+    let recorded = facts.triage.run_facts.recorded;
+    recorded.is_none_or(|recorded| recorded >= catalog::remedies::PYTORCH_2_0)
 }

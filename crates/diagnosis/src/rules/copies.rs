@@ -3,6 +3,7 @@
 use catalog::remedies::Stack;
 use host::copies::{CopyPlace, Purpose};
 use report::units::{self, count, percent, plural, time};
+use timeline::intervals::length;
 
 use crate::{Facts, Finding, Level, Rule};
 
@@ -15,7 +16,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     }
     let window = facts.wall_ns();
     let of_window = |ns: i64| ns as f64 / window as f64;
-    let busy: i64 = facts.devices().filter_map(|device| Some(device.busy()?.1.busy_ns)).sum();
+    // (With the work of an earlier step, whose copies count, too.)
+    let busy: i64 = facts.devices().map(|device| length(facts.gpu.busy(device.id()))).sum();
     if busy == 0 {
         return Vec::new();
     }
@@ -45,7 +47,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 ""
             }
             // (torch.compile copies the inputs of a graph into its memory, and its outputs out of it.)
-            None if verdict == "d2d" && facts.has_graphs() && is_by_compiled(places_of) => "",
+            // (So does a program that replays graphs by itself.)
+            None if verdict == "d2d" && facts.has_graphs() => "",
             None if *purpose == Purpose::Cast && is_by_autocast(places_of) => AUTOCAST,
             None => meaning,
         };
@@ -181,11 +184,6 @@ fn is_by_autocast(places: &[CopyPlace]) -> bool {
     let (all, own) = (sum(|place| place.count), sum(|place| place.n_autocast));
     let others = all.saturating_sub(own).saturating_sub(sum(|place| place.n_gradients));
     own > 0 && others as f64 <= FEW * own as f64
-}
-
-/// Whether functions that torch.compile made make all of these copies.
-fn is_by_compiled(places: &[CopyPlace]) -> bool {
-    places.iter().all(|place| place.place.starts_with("CompiledFunction"))
 }
 
 /// Where DistributedDataParallel copies, and what helps (its documentation).

@@ -136,7 +136,9 @@ fn largest(facts: &Facts<'_>, busy: i64) -> String {
             (Some("memory"), Some(pct)) => {
                 Some(format!(", {} of what the bandwidth of memory allows", percent(pct)))
             }
-            _ => of_peak(),
+            (Some(_), _) => of_peak(),
+            // (Of a convolution the bytes are not known: what limits it is not, either.)
+            (None, _) => None,
         };
         let format = row.format.map(|format| format!(" in {format}")).unwrap_or_default();
         format!(

@@ -49,7 +49,7 @@ pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
                  bound, an estimate, is this and {} of idle time before late launches.",
                 time(behind_ns),
                 percent(100.0 * share),
-                why(facts, device),
+                why(facts, device, waits_ns),
                 time(late_ns)
             ))
             .with(
@@ -62,7 +62,7 @@ pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
 }
 
 /// What shows that they wait, and for whom.
-fn why(facts: &Facts<'_>, device: &Device<'_>) -> String {
+fn why(facts: &Facts<'_>, device: &Device<'_>, waits_ns: i64) -> String {
     let who = facts.matched.who();
     match facts.matched.device(device.name).and_then(|waits| Some((waits, waits.most()?))) {
         // (One that most of the waiting is for launches later than this one.)
@@ -75,9 +75,10 @@ fn why(facts: &Facts<'_>, device: &Device<'_>) -> String {
             )
         }
         Some(_) => format!("they wait for {who}s that launch as late, now one and now another"),
-        None => {
-            "fast ones of their kernels show it, and probably they wait for other ranks".to_owned()
-        }
+        None => format!(
+            "they take {} more than fast ones of the same kernels, and probably wait for other ranks",
+            time(waits_ns)
+        ),
     }
 }
 

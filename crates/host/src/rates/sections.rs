@@ -118,7 +118,9 @@ impl Rates {
         }
         section.intro.push(match (&self.device, &self.why_not) {
             (Some(device), _) => {
-                let ceiling = device.ceiling_tflops.map_or_else(String::new, |ceiling| {
+                let is_half = |row: &RateRow| matches!(row.format, Some("bf16" | "fp16"));
+                let ceiling = device.ceiling_tflops.filter(|_| self.rows.iter().any(is_half));
+                let ceiling = ceiling.map_or_else(String::new, |ceiling| {
                     format!(
                         " Large 16-bit products reach about {ceiling} TFLOP/s (measured elsewhere)."
                     )
