@@ -5,7 +5,8 @@ const absolute = (name) => new URL(name, document.baseURI).href;
 
 // What the app does not need to start is in scripts that are loaded when it first calls a function of theirs: late.js, chart.js.
 // Calls of one script happen in their order. A button with `data-call` does nothing but call: "late reopen".
-globalThis.late = (script, name, ...values) => import(absolute(scripts[script])).then((functions) => functions[name](...values));
+globalThis.late = (script, name, ...values) => import(absolute(scripts[script])).then((functions) => functions[name](...values))
+  .catch((error) => { alert(`This did not work: ${error.message ?? error}. Reload the page if it is of an older build.`); });
 addEventListener("click", ({ target }) => {
   const button = target.closest?.("[data-call]");
   if (button) globalThis.late(...button.dataset.call.split(" "), button);

@@ -5,13 +5,16 @@
 //
 // Kept files are copies in the origin's private file system: on this machine, in this browser. Each has a folder of its own,
 // since files of several folders may share a name. An open file holds a lock of its folder's name, so that another tab
-// neither offers nor removes what is in use here.
+// neither offers what is in use here nor removes it, unless a person clears all copies.
 const FOLDER = "kinetoscope files";
 /// Names the folders that this tab opens after it has loaded a newer build.
 const RELOADED = "kinetoscope.reloaded";
 /// How often an open page looks for a newer build.
 const HOUR_MS = 3_600_000;
 const SOON_MS = 100;
+
+/// What tabs of this page tell each other.
+const tabs = new BroadcastChannel(FOLDER);
 
 let hear = () => {};
 let keeps = false;
@@ -28,6 +31,13 @@ let told = "0,0,0,0";
 export async function begin(heard, on) {
   hear = heard;
   keeps = on;
+  tabs.onmessage = ({ data }) => {
+    // Another tab has removed every copy, or switched the setting.
+    if (data.cleared) for (const entry of open.values()) entry.id = undefined;
+    if (data.cleared) waiting = new Map();
+    if (data.keeps !== undefined) keeps = data.keeps;
+    tell();
+  };
   globalThis.launchQueue?.setConsumer(({ files }) => launched(files));
   await lookAtKept().catch(() => {});
   await watchBuilds();
@@ -36,8 +46,13 @@ export async function begin(heard, on) {
 /// A person wants files to be kept, or no longer. Then nothing stays.
 export async function keep(on) {
   keeps = on;
+  tabs.postMessage({ keeps });
   if (!on) return clear();
-  for (const entry of open.values()) await copied(entry).catch(refused);
+  for (const entry of open.values()) {
+    // (Switched off meanwhile.)
+    if (!keeps) return;
+    await copied(entry).catch(refused);
+  }
   tell();
 }
 
@@ -59,6 +74,8 @@ export async function closed(job) {
   const entry = open.get(job);
   open.delete(job);
   entry?.stop.abort();
+  // (One that is nearly complete ends all the same.)
+  await entry?.copying?.catch(() => {});
   if (entry?.id !== undefined) await removed(entry.id);
   tell();
 }
@@ -75,13 +92,14 @@ export async function clear() {
   for (const entry of open.values()) {
     entry.stop.abort();
     entry.stop = new AbortController();
-    entry.id = undefined;
   }
   await Promise.allSettled(copying);
+  for (const entry of open.values()) entry.id = undefined;
+  tabs.postMessage({ cleared: true });
   try {
     await (await navigator.storage.getDirectory()).removeEntry(FOLDER, { recursive: true });
   } catch (error) {
-    if (keeps && error.name !== "NotFoundError") refused(error);
+    if (error.name !== "NotFoundError" && navigator.storage) refused(error);
   }
   tell();
 }
@@ -119,7 +137,9 @@ function refused(error, before = "") {
   // A file that was closed while it was copied.
   if (error.name === "AbortError") return;
   const isFull = error.name === "QuotaExceededError";
-  const why = isFull ? "The browser has no room left for it." : "This browser gives the page no private file system here.";
+  const hasNone = !navigator.storage || error.name === "SecurityError" || error instanceof TypeError;
+  const why = isFull ? "The browser has no room left for it."
+    : hasNone ? "This browser gives the page no private file system here." : "A file could not be copied or removed.";
   hear("failed", [isFull ? "The disk is full" : "Files cannot be kept", `${before}${why}`,
     "Nothing else changes: open files stay open. The setting is in “Keys and settings”.", String(error.message ?? error)]);
 }
@@ -139,12 +159,14 @@ async function copied(entry) {
 async function copy(entry) {
   n_folders += 1;
   const id = `${Date.now()}-${String(n_folders).padStart(5, "0")}`;
-  hold(id);
+  const { signal } = entry.stop;
+  await hold(id);
   try {
     const folder = await (await folders(true)).getDirectoryHandle(id, { create: true });
     const handle = await folder.getFileHandle(entry.file.name, { create: true });
     // The file appears once it is complete.
-    await entry.file.stream().pipeTo(await handle.createWritable(), { signal: entry.stop.signal });
+    await entry.file.stream().pipeTo(await handle.createWritable(), { signal });
+    signal.throwIfAborted();
     entry.id = id;
   } catch (error) {
     await removed(id);
@@ -156,9 +178,12 @@ async function removed(id) {
   await folders(false).then((of) => of.removeEntry(id, { recursive: true })).catch(() => {});
 }
 
-/// Until the tab is closed.
+/// Until the tab is closed. Resolves once other tabs can see it.
 function hold(id) {
-  navigator.locks?.request(lockOf(id), { mode: "shared" }, () => new Promise(() => {}));
+  return new Promise((held) => {
+    if (!navigator.locks) return held();
+    navigator.locks.request(lockOf(id), { mode: "shared" }, () => { held(); return new Promise(() => {}); });
+  });
 }
 
 const lockOf = (id) => `${FOLDER} ${id}`;
@@ -172,7 +197,8 @@ async function lookAtKept() {
   const inUse = new Set((await navigator.locks?.query())?.held.map(({ name }) => name));
   const found = [];
   for await (const [id, folder] of root.entries()) {
-    if (inUse.has(lockOf(id))) continue;
+    // (The locks of the page before may outlive it for a moment.)
+    if (inUse.has(lockOf(id)) && !reloaded.includes(id)) continue;
     for await (const handle of folder.values()) {
       const file = await handle.getFile();
       if (file.size > 0 && (keeps || reloaded.includes(id))) found.push([id, file]);

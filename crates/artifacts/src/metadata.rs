@@ -85,9 +85,6 @@ impl RunFacts {
             triage.coverage;
         let only_communication_ns = triage.coverage.only_communication_ns;
         let unmapped = graph_slices.saturating_sub(graph_mapped);
-        // (What is captured does not run.)
-        let captures = triage.stages.iter().any(|row| row.stage == Stage::Capture)
-            && busy_ns.saturating_mul(2) < window_ns;
         let warning = (unmapped > 0).then(|| {
             format!(
                 "{unmapped} GPU slices of graph launches map to no op: add the capture trace, or a mapping trace without graphs"
@@ -105,7 +102,7 @@ impl RunFacts {
                 ),
                 0 => "This trace contains no GPU slices.".to_owned(),
                 // (The takeaways say why.)
-                _ if captures => String::new(),
+                _ if triage.coverage.only_captures => String::new(),
                 _ => format!(
                     "{}GPU busy {} of {} {}{}{}.",
                     triage.step.as_ref().map_or_else(String::new, |step| format!("{step}: ")),

@@ -128,10 +128,10 @@ impl Diagnosis {
             (Rule::Steps, "few" | "some" | "many") => self.iterations.is_some(),
             // (What takes the CPU next to nothing is no lead.)
             (Rule::Graphs, "no_graph") => {
-                let launches = [Rule::LaunchBound.id(), Rule::HostBound.id()];
-                let mut of_launches =
-                    self.actions.iter().filter(|action| launches.contains(&action.rule.as_str()));
-                !of_launches.any(|action| is_of_device(&action.device))
+                let is_of_launches =
+                    |one: &&Finding| matches!(one.rule, Rule::LaunchBound | Rule::HostBound);
+                let mut of_launches = self.findings.iter().filter(is_of_launches);
+                !of_launches.any(|one| is_of_device(&one.device))
             }
             // (What other work hides costs nothing.)
             (Rule::Copies, "d2d") => finding.bound_ns.is_none() && finding.meaning.is_empty(),

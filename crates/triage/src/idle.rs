@@ -119,13 +119,20 @@ fn loads_first(
     slow: &[(StringId, Interval)],
     mut lazy: Vec<Interval>,
 ) -> Vec<Interval> {
+    if lazy.is_empty() {
+        return Vec::new();
+    }
     trace::sort(&mut lazy);
+    // By name: the slow ones, and their time.
+    let mut of_name = vec![(0_i64, 0_i64); calls.len()];
+    for (name, (from, to)) in slow {
+        let sum = &mut of_name[name.0 as usize];
+        *sum = (sum.0 + 1, sum.1.saturating_add(to.saturating_sub(*from)));
+    }
     let of = |(name, times): &(StringId, Interval)| {
         let all = calls.get(name.0 as usize)?;
-        let (mut n, mut rest_ns) = (all.n, all.total_ns);
-        for (_, (from, to)) in slow.iter().filter(|(other, _)| other == name) {
-            (n, rest_ns) = (n - 1, rest_ns.saturating_sub(to - from));
-        }
+        let (n_slow, slow_ns) = of_name[name.0 as usize];
+        let (n, rest_ns) = (all.n - n_slow, all.total_ns.saturating_sub(slow_ns));
         let dur_ns = times.1.saturating_sub(times.0);
         // (Where all calls are slow, or there are few others, nothing shows what a call takes without.)
         if n < FEWEST_CALLS || dur_ns.saturating_mul(n) < rest_ns.saturating_mul(FIRST_CALL) {

@@ -185,6 +185,7 @@ pub fn triage_kept(
     let asked = Asked { options, given: &given, framework, run, peak, zero_ns };
     let Found { tables, coverage, slices: kept, time, idle } =
         on_devices(&devices, &asked, &mut linker, &mut sides);
+    let coverage = Coverage { only_captures: unrecorded::are_captured(trace, &before), ..coverage };
     let several = devices.len() > 1;
     let facts = &asked.run.facts;
     // (While a graph is captured, the GPU has nothing to do.)
@@ -209,7 +210,6 @@ pub fn triage_kept(
         let text = device.sentences(limits);
         IdleSaid { cause: explained.cause, ns: explained.ns(), of_steps: explained.of_steps, text }
     });
-    let coverage_is_small = coverage.busy_ns.saturating_mul(2) < coverage.window_ns;
     // (Steps hold what comes before their first kernel.)
     let of_steps = idle.as_ref().is_some_and(|said| said.of_steps);
     let lead = lead::lead(&devices, first_ns).filter(|_| !of_steps && step.is_none());
@@ -230,7 +230,7 @@ pub fn triage_kept(
     };
     let mut takeaways = takeaways::takeaways(&tables, &seen, limits.as_ref(), idle);
     // (What is captured does not run: the few slices between captures are no picture of the run.)
-    if captures && coverage_is_small {
+    if coverage.only_captures {
         takeaways = vec![CAPTURES.to_owned()];
     }
     takeaways.extend(tables.plain_products.as_ref().map(PlainProducts::text));
@@ -252,7 +252,7 @@ pub fn triage_kept(
     (report, kept)
 }
 
-/// What is said of a recording in which graphs are captured and little else runs.
+/// What is said of a recording in which most launches are captured.
 const CAPTURES: &str = "Graphs are captured in this recording, and what is captured does not run: shares of time say nothing here. Record replays of the graphs for that.";
 
 /// When the first event of the trace begins: there Perfetto's timeline does.

@@ -120,6 +120,8 @@ pub struct Coverage {
     pub only_communication_ns: i64,
     /// Of `window_ns`, how long the GPU was idle with work queued.
     pub gpu_blocked_ns: i64,
+    /// Whether most launches are those of captures of graphs: what is captured does not run.
+    pub only_captures: bool,
     /// Part of `total_ns` that graphs launched.
     pub graph_ns: i64,
     /// Whether any op has its inputs (`record_shapes=True`).

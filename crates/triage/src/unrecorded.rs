@@ -16,26 +16,7 @@ const LEAST: i64 = 10;
 /// captured does not run.
 #[inline(never)]
 pub(super) fn sentence(trace: &Trace, before: &BeforeWindowSlices) -> Option<String> {
-    let names = (0..trace.strings.len() as u32).map(|id| trace.strings.get(StringId(id)));
-    let mut launches: Vec<bool> = Vec::with_capacity(trace.strings.len());
-    for name in names {
-        if calls::begins_capture(name) {
-            return None;
-        }
-        launches.push(calls::launches_kernel(name));
-    }
-    let mut known: Vec<i64> = before.gpu_rows.iter().filter_map(|row| trace.link(*row)).collect();
-    trace::sort(&mut known);
-    if known.is_empty() {
-        return None;
-    }
-    let (mut n, mut lost) = (0_i64, 0_i64);
-    each_launch(trace, |row, correlation| {
-        if launches[trace.name(row).0 as usize] {
-            n += 1;
-            lost += i64::from(known.binary_search(&correlation).is_err());
-        }
-    });
+    let (n, lost) = lost(trace, before).filter(|_| !captures(trace))?;
     (lost >= LEAST && percent(lost, n) >= LEAST_PCT).then(|| {
         format!(
             "{} of {} kernel launches have no kernel in this file: the GPU was not recorded to the end, or events were lost. All \
@@ -44,6 +25,34 @@ pub(super) fn sentence(trace: &Trace, before: &BeforeWindowSlices) -> Option<Str
             units::count(n as u64)
         )
     })
+}
+
+/// Whether a graph is captured.
+fn captures(trace: &Trace) -> bool {
+    let mut names = (0..trace.strings.len() as u32).map(|id| trace.strings.get(StringId(id)));
+    names.any(calls::begins_capture)
+}
+
+/// Whether most launches are those of a capture: what they launch does not run.
+#[inline(never)]
+pub(super) fn are_captured(trace: &Trace, before: &BeforeWindowSlices) -> bool {
+    captures(trace) && lost(trace, before).is_some_and(|(n, lost)| lost.saturating_mul(2) > n)
+}
+
+/// The launches of kernels, and those among them without a kernel; `None` where the file has no GPU work with a correlation.
+#[inline(never)]
+fn lost(trace: &Trace, before: &BeforeWindowSlices) -> Option<(i64, i64)> {
+    let launches = trace.strings.marked(&calls::launches_kernel);
+    let mut known: Vec<i64> = before.gpu_rows.iter().filter_map(|row| trace.link(*row)).collect();
+    trace::sort(&mut known);
+    let (mut n, mut lost) = (0_i64, 0_i64);
+    each_launch(trace, |row, correlation| {
+        if launches[trace.name(row).0 as usize] {
+            n += 1;
+            lost += i64::from(known.binary_search(&correlation).is_err());
+        }
+    });
+    (!known.is_empty()).then_some((n, lost))
 }
 
 #[cfg(test)]

@@ -93,7 +93,7 @@ impl Props {
                 { host::step_picker(self) }
                 { self.pickers(triage) }
                 if self.file.step.is_none() {
-                    { before_window(&triage.before_window, self.count_before_window, &self.tasks) }
+                    { before_window(&triage.before_window, self.count_before_window || triage.before_window.counted, &self.tasks) }
                 }
             </>
         }

@@ -66,6 +66,7 @@ pub(super) fn is_of_cpu(part: WallPart) -> bool {
             | WallPart::Allocation
             | WallPart::Loading
             | WallPart::Profiler
+            | WallPart::Unexplained
     )
 }
 

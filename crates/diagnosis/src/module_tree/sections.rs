@@ -12,7 +12,7 @@ const PREVIEW: u32 = 40;
 /// Rows with this share of GPU time are printed, too.
 const PRINTED_PCT: f64 = 1.0;
 /// Modules with this share of the GPU time have nearly all of it.
-const MOSTLY_PCT: f64 = 80.0;
+const MOSTLY_PCT: f64 = 95.0;
 /// Levels that are drawn.
 const LEVELS: usize = 8;
 /// Narrower boxes are not drawn, in units of the canvas.

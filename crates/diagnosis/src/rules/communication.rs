@@ -44,10 +44,11 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             let is_estimate = waits.is_none() && excess.is_some();
             // (Nor does anything come sooner than its own launches let it.)
             let limit = super::hidden_launches::limit(&device);
-            let bound = transfer.min(device.exposed_compute()).min(limit.unwrap_or(i64::MAX));
+            let compute_ns = device.exposed_compute();
+            let bound = transfer.min(compute_ns).min(limit.unwrap_or(i64::MAX));
             let meaning = match (waits, excess) {
                 (Some(waits), _) => {
-                    let text = waiting(waits, exposed, facts.matched.who(), bound);
+                    let text = waiting(waits, exposed, facts.matched.who(), (compute_ns, bound));
                     match facts.matched.is_part {
                         true => format!("{text} Some ranks have no file. {}", Matched::OTHERS),
                         false => text,
@@ -98,7 +99,7 @@ fn unmatched(facts: &Facts<'_>) -> String {
 const LEAST_SAVED: f64 = 0.8;
 
 /// What of the exposed time is waiting for other ranks, and what is not.
-fn waiting(waits: &Waits, exposed: i64, who: &str, bound_ns: i64) -> String {
+fn waiting(waits: &Waits, exposed: i64, who: &str, (compute_ns, bound_ns): (i64, i64)) -> String {
     let most = waits.most();
     let n = plural(waits.n as u64, "collective", "collectives");
     match most {
@@ -122,7 +123,12 @@ fn waiting(waits: &Waits, exposed: i64, who: &str, bound_ns: i64) -> String {
             let transfer_ns = exposed.saturating_sub(waits.exposed_ns).max(0);
             // (The bound is not that of the waiting.)
             let hides = match bound_ns {
-                ns if ns < transfer_ns => format!(", of which other work could hide {}", time(ns)),
+                ns if ns < transfer_ns && ns == compute_ns && ns > 0 => {
+                    format!(", of which other work could hide {}", time(ns))
+                }
+                ns if ns < transfer_ns && ns < compute_ns => {
+                    format!(", of which launches let go away {} at most", time(ns))
+                }
                 _ => String::new(),
             };
             format!(

@@ -1,6 +1,7 @@
 //! M14: floating point operations by the sizes of inputs.
 
 use host::custom_ops::{Bound, CustomOpRow};
+use host::flops::FlopsRow;
 use host::traffic::UncoveredRow;
 use report::units::{count, percent, plural, time};
 
@@ -46,8 +47,12 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         .devices()
         .any(|device| device.figures.graphs.share_n.is_some_and(|share| share >= NEARLY_ALL));
     let without_sizes = || flops.ops.iter().filter(|row| row.uncovered > 0);
-    let without_ns: i64 = without_sizes().map(|row| row.device_ns).sum();
-    let is_much = !facts.has_gpu() || without_ns as f64 >= LEAST_COVERED * busy as f64;
+    // (Of a name's time the part of the calls without sizes.)
+    let part = |row: &FlopsRow| {
+        row.device_ns as f64 * row.uncovered as f64 / (row.uncovered + row.counted).max(1) as f64
+    };
+    let without_ns: f64 = without_sizes().map(part).sum();
+    let is_much = !facts.has_gpu() || without_ns >= LEAST_COVERED * busy as f64;
     if flops.uncovered > 0 && !in_graphs && is_much {
         let mut rows: Vec<_> = without_sizes().collect();
         trace::sort_by_key(&mut rows, |row| std::cmp::Reverse(row.uncovered));

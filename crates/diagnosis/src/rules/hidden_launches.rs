@@ -64,9 +64,15 @@ pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
 /// What shows that they wait, and for whom.
 fn why(facts: &Facts<'_>, device: &Device<'_>, waits_ns: i64) -> String {
     let who = facts.matched.who();
-    match facts.matched.device(device.name).and_then(|waits| Some((waits, waits.most()?))) {
+    let Some(waits) = facts.matched.device(device.name) else {
+        return format!(
+            "they take {} more than fast ones of the same kernels, and probably wait for other ranks",
+            time(waits_ns)
+        );
+    };
+    match waits.most() {
         // (One that most of the waiting is for launches later than this one.)
-        Some((waits, wait)) if wait.ns.saturating_mul(2) >= waits.exposed_ns => {
+        Some(wait) if wait.ns.saturating_mul(2) >= waits.exposed_ns => {
             format!(
                 "{} of {} are waiting for {who} {}",
                 time(wait.ns),
@@ -74,11 +80,7 @@ fn why(facts: &Facts<'_>, device: &Device<'_>, waits_ns: i64) -> String {
                 wait.last
             )
         }
-        Some(_) => format!("they wait for {who}s that launch as late, now one and now another"),
-        None => format!(
-            "they take {} more than fast ones of the same kernels, and probably wait for other ranks",
-            time(waits_ns)
-        ),
+        _ => format!("they wait for {who}s that launch as late, now one and now another"),
     }
 }
 

@@ -108,7 +108,7 @@ fn of_device(
     };
     let (verdict, most, what) = takers.into_iter().max_by_key(|(_, grown, _)| *grown)?;
     if share(most) < MOST || what.is_empty() {
-        return Some(of_peak(if what.is_empty() { verdict } else { "phases" }, text));
+        return Some(of_peak(if share(most) < MOST { "phases" } else { verdict }, text));
     }
     let mut level = Level::Info;
     let mut meaning = format!("{what} takes {} of the peak.", percent(100.0 * share(most)));

@@ -127,7 +127,9 @@ impl<'a> Fusion<'a> {
         let gpu = self.lanes.gpu;
         let adds = (0..gpu.len()).filter(|at| {
             let launch = self.launches.of_slice(*at);
-            launch.is_some_and(|row| self.ground.run.accumulates.hold(gpu.trace, row))
+            // (The reducer of DistributedDataParallel works there, too.)
+            let is_add = gpu.works[gpu.slice(*at).work].category == Category::Elementwise;
+            is_add && launch.is_some_and(|row| self.ground.run.accumulates.hold(gpu.trace, row))
         });
         let gone = |at: usize| {
             let at = at as u32;
