@@ -37,6 +37,7 @@ fn run_facts() -> RunFacts {
         has_inputs: false,
         has_frames: false,
         has_ops: true,
+        has_cpu: true,
         warnings: vec!["see /home/jo/log".to_owned()],
     }
 }
