@@ -293,6 +293,26 @@ fn plain(name: &str) -> &str {
     name.split_once('(').map_or(name, |(name, _)| name)
 }
 
+/// How an optimizer of PyTorch updates parameters (`torch/optim/*.py`: `_multi_tensor_adam`, `_single_tensor_sgd`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Update {
+    /// All parameters in one loop: its temporaries are as large as all of them.
+    pub(crate) is_foreach: bool,
+    /// Whether the optimizer has a fused kernel for GPUs.
+    pub(crate) has_fused: bool,
+}
+
+impl Update {
+    /// `None` for another function, and for one without a remedy.
+    fn of(function: &str) -> Option<Self> {
+        let foreach = function.strip_prefix("_multi_tensor_");
+        let optimizer = foreach.or_else(|| function.strip_prefix("_single_tensor_"))?;
+        let is_foreach = foreach.is_some();
+        let has_fused = ["adam", "adamw", "sgd"].contains(&optimizer);
+        (is_foreach || has_fused).then_some(Self { is_foreach, has_fused })
+    }
+}
+
 /// The facts of every text, each looked at when it is asked for first.
 pub(crate) struct Texts<'a> {
     stacks: &'a Stacks,
@@ -363,6 +383,22 @@ impl<'a> Texts<'a> {
             file.is_package || file.is_optimizer
         };
         below.iter().filter(|frame| is_named(frame)).copied().collect()
+    }
+
+    /// How an optimizer of PyTorch updates, where it allocates. (Optimizers of a program or of another package are called through
+    /// `torch/optim/optimizer.py`, too.)
+    pub(crate) fn update(&mut self, frames: &[Frame]) -> Option<Update> {
+        for frame in frames {
+            let file = self.shown(frame.filename);
+            if file.is_package || self.is_own(frame) {
+                return None;
+            }
+            let update = Update::of(self.stacks.text(frame.name));
+            if file.is_optimizer && update.is_some() {
+                return update;
+            }
+        }
+        None
     }
 
     /// What allocates, where that is no line of the program: a library for itself, a compiler that times kernels, C++ code.

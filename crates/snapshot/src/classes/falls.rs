@@ -2,7 +2,7 @@
 
 use super::{Class, Life};
 use crate::inside::inside;
-use crate::site::Sites;
+use crate::site::{Sites, Update};
 use crate::stacks::{StackId, Stacks};
 
 /// Call sites that hold less of a peak, in percent, do not make it.
@@ -25,6 +25,8 @@ struct Held {
     stack: StackId,
     class: Class,
     is_attention: bool,
+    /// How the optimizer updates whose temporary it is.
+    update: Option<Update>,
 }
 
 /// All allocations of a device whose events agree with its segments.
@@ -49,6 +51,19 @@ pub(crate) struct AtPeak {
     pub(crate) inside: Option<(String, i64)>,
 }
 
+/// What an optimizer of PyTorch holds at the peak, and frees again within its step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Temporaries {
+    pub(crate) bytes: i64,
+    pub(crate) blocks: u64,
+    /// How the optimizer updates that holds most of it.
+    pub(crate) update: Update,
+    /// The deepest frame of the optimizer with at least half of the bytes, and these bytes.
+    pub(crate) inside: Option<(String, i64)>,
+    /// The peak without the temporaries of the optimizer, also those at other times, and the event that it comes before.
+    pub(crate) rest: (i64, usize),
+}
+
 /// What the peak is without some allocations; `None` where it falls by too little.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Falls {
@@ -56,6 +71,8 @@ pub(crate) struct Falls {
     pub(crate) class: Option<i64>,
     /// Without what attention allocates that stores its scores.
     pub(crate) attention: Option<i64>,
+    /// Without the temporaries of an optimizer of PyTorch; `None` where none are in use at the peak.
+    pub(crate) temporaries: Option<Temporaries>,
     /// Without the call site that makes the peak, and those that make other peaks as high.
     pub(crate) sites: Option<i64>,
     /// These call sites, the first one first.
@@ -122,6 +139,7 @@ impl Lives {
             stack: life.stack,
             class,
             is_attention: life.is_attention(),
+            update: life.update(),
         });
     }
 
@@ -215,6 +233,22 @@ impl Lives {
         Some((found, AtPeak { site, n_lines, bytes, blocks: n, level, event, activations, inside }))
     }
 
+    /// What an optimizer of PyTorch holds at a level, and frees again within its step.
+    #[inline(never)]
+    fn temporaries(&self, levels: &[i64], at: usize, stacks: &Stacks) -> Option<Temporaries> {
+        let is_there = |held: &&Held| held.from <= at && at <= held.to && held.update.is_some();
+        let own = self.0.iter().filter(is_there);
+        let update = own.clone().max_by_key(|held| held.size)?.update?;
+        let blocks: Vec<(StackId, i64)> = own.map(|held| (held.stack, held.size)).collect();
+        Some(Temporaries {
+            bytes: blocks.iter().fold(0, |sum, block| sum.saturating_add(block.1)),
+            blocks: blocks.len() as u64,
+            update,
+            inside: inside(stacks, &blocks),
+            rest: self.peak_without(levels, &|held| held.update.is_some()),
+        })
+    }
+
     /// Replays the levels without what a finding may name.
     pub(crate) fn falls(
         &self,
@@ -235,6 +269,7 @@ impl Lives {
                 without(&|held| held.class == class || drops_casts && held.class == Class::Cast)
             }),
             attention: without(&|held| held.is_attention),
+            temporaries: self.temporaries(levels, at, names.0),
             ..Falls::default()
         };
         let (mut known, mut next) = (Vec::new(), (peak, at));
