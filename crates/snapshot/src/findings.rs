@@ -449,8 +449,9 @@ fn replaced(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
         [
             &observation,
             "Each step makes new tensors instead of writing to those that are there.",
-            "Update the state in place (mul_, add_, addcmul_, addcdiv_), or use an optimizer of torch.optim.",
-            "Behind the first step, the optimizer allocates no state.",
+            "Update the state in place (mul_, add_, addcmul_, addcdiv_), or use an optimizer of torch.optim with fused=True, or with \
+             foreach=False: its default makes a temporary per parameter at once.",
+            "After the first step, the optimizer allocates no state.",
             &format!("classes.{device}"),
         ],
     );

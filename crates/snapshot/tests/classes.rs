@@ -171,6 +171,8 @@ fn an_optimizer_that_makes_its_state_anew_is_a_finding() {
         own["observation"],
         "Device 0: the optimizer allocates 20.0 MiB of state and frees 20.0 MiB of older state."
     );
+    let action = own["action"].as_str().unwrap();
+    assert!(action.contains("torch.optim with fused=True, or with foreach=False"), "{action}");
     // It makes its state in the first step, and writes to it later.
     let mut run = Run::default();
     run.alloc(2, 10, MODULE).free(2, ENGINE).alloc(3, 20, ADAM).alloc(4, 20, ADAM).free(4, ADAM);
