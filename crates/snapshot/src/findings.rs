@@ -359,7 +359,8 @@ fn peak(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
     let named = class_of_peak(device, timeline, to);
     let Falls { sites: Some(rest), makers, .. } = &timeline.classes.falls else { return };
     let [top, others @ ..] = makers.as_slice() else { return };
-    if named.is_some_and(|site| *site == top.site) {
+    // (What is there from the first events to the end is what the recording is about: nothing frees it earlier.)
+    if named.is_some_and(|site| *site == top.site) || top.stands_from.is_some() {
         return;
     }
     // (Temporaries of the optimizer have a finding of their own.)

@@ -115,6 +115,28 @@ fn peak(device: &str, timeline: &Timeline, report: &SnapshotReport) -> String {
             false => "",
         }
     ) + &steady(timeline)
+        + &standing(timeline).filter(|_| !is_ranged).unwrap_or_default()
+}
+
+/// What is added to blocks that a call site holds for the whole recording.
+#[inline(never)]
+fn standing(timeline: &Timeline) -> Option<String> {
+    let falls = &timeline.classes.falls;
+    let (rest, top) = (falls.sites.filter(|rest| *rest > 0)?, falls.makers.first()?);
+    let from = match top.stands_from? {
+        0 => "before the first event".to_owned(),
+        level => format!("event {}", count(level as u64 - 1)),
+    };
+    let blocks = if top.blocks == 1 { "This block is" } else { "These blocks are" };
+    let what = match timeline.replay.peak_sites.first().is_some_and(|first| first.site == top.site)
+    {
+        true => blocks.to_owned(),
+        false => format!("What {} allocated is", top.site),
+    };
+    Some(format!(
+        " {what} in use from {from} to the end of the recording; all other memory in use peaks at {}.",
+        size(rest)
+    ))
 }
 
 /// What the next step needs, where the recorded peak is lower because the optimizer makes its state in the record.

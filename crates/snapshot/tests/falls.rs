@@ -209,3 +209,30 @@ fn temporaries_of_an_optimizer_of_pytorch_are_a_finding() {
     assert_eq!(temporaries(by(adam, "_multi_tensor_adam"), 0), None);
     assert_eq!(temporaries(by("/app/adam.py", "_multi_tensor_adam"), 2), None);
 }
+
+#[test]
+fn what_stands_for_the_whole_recording_is_no_dominant_site() {
+    let line = |line| frames(line, &[]);
+    let run = |is_freed: bool| {
+        let mut steps = vec![(0, 40, line(1))];
+        for slot in 1..6 {
+            steps.extend([(slot, slot, line(slot + 1)), (slot, 0, json!([]))]);
+        }
+        if is_freed {
+            steps.push((0, 0, json!([])));
+        }
+        report(&steps)
+    };
+    let (found, first) = run(false);
+    assert_eq!(finding(&found), None);
+    assert!(
+        first.ends_with(
+            "/app/run.py:1:main. This block is in use from event 0 to the end of the recording; all other memory in use peaks at 5.00 MiB."
+        ),
+        "{first}"
+    );
+    let (found, first) = run(true);
+    let action = finding(&found).unwrap()["action"].clone();
+    assert_eq!(action, "Free what this line allocates earlier, or compute it in parts.");
+    assert!(!first.contains("all other memory"), "{first}");
+}

@@ -11,6 +11,8 @@ pub(crate) const LEAST_OF_PEAK: i64 = 30;
 const LEAST_FALL: i64 = 5;
 /// Call sites with equal peaks that are named.
 const MOST_EQUAL: usize = 4;
+/// The first events: this part of all, a tenth.
+const FIRST_EVENTS: usize = 10;
 /// Lines of a function that are summed. One with more of them is the program rather than a cause.
 const MOST_LINES: usize = 5;
 
@@ -47,6 +49,8 @@ pub(crate) struct AtPeak {
     pub(crate) event: usize,
     /// Those of them that are activations: backward needs them.
     pub(crate) activations: i64,
+    /// The level from which all of it is in use to the end of the recording, if that is one of the first: 0 before the first event.
+    pub(crate) stands_from: Option<usize>,
     /// The deepest frame of the module that the site calls, and what it holds of the bytes.
     pub(crate) inside: Option<(String, i64)>,
 }
@@ -196,6 +200,7 @@ impl Lives {
         (level, event): (i64, usize),
         (stacks, sites): (&Stacks, &Sites),
         known: &[usize],
+        n_levels: usize,
     ) -> Option<(Vec<usize>, AtPeak)> {
         let mut sums = vec![0_i64; sites.len()];
         let is_there =
@@ -225,12 +230,19 @@ impl Lives {
         let own = self.0.iter().filter(is_there).filter(own);
         let activations = own.clone().filter(|held| held.class == Class::Activation);
         let activations = activations.fold(0_i64, |sum, held| sum.saturating_add(held.size));
+        let is_standing =
+            |held: &Held| held.to == usize::MAX && held.from <= n_levels / FIRST_EVENTS;
+        let last = own.clone().map(|held| held.from).max();
+        let stands_from = last.filter(|_| own.clone().all(is_standing));
         let blocks: Vec<(StackId, i64)> = own.map(|held| (held.stack, held.size)).collect();
         let n = blocks.len() as u64;
         let inside = if found.len() == 1 { inside(stacks, &blocks) } else { None };
         let n_lines = found.len();
         let site = name;
-        Some((found, AtPeak { site, n_lines, bytes, blocks: n, level, event, activations, inside }))
+        let blocks = n;
+        let of =
+            AtPeak { site, n_lines, bytes, blocks, level, event, activations, stands_from, inside };
+        Some((found, of))
     }
 
     /// What an optimizer of PyTorch holds at a level, and frees again within its step.
@@ -275,7 +287,7 @@ impl Lives {
         let (mut known, mut next) = (Vec::new(), (peak, at));
         while falls.sites.is_none()
             && falls.makers.len() < MOST_EQUAL
-            && let Some((found, maker)) = self.maker(next, names, &known)
+            && let Some((found, maker)) = self.maker(next, names, &known, levels.len())
         {
             known.extend(found);
             falls.makers.push(maker);
