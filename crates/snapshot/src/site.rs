@@ -227,6 +227,8 @@ struct Shown {
     is_moves: bool,
     /// Moves single tensors of modules, where they are offloaded.
     is_offload: bool,
+    /// As a name: `forward`.
+    is_forward: bool,
     /// As a name: of the engine of autograd.
     is_engine: bool,
     /// As a name: of the recording or the interpreter.
@@ -267,6 +269,7 @@ impl Shown {
             is_move: text == MOVE,
             is_moves: MOVES.contains(&text) || has(text, "load"),
             is_offload: has(&path, OFFLOAD.0),
+            is_forward: text == "forward",
             is_engine: has(text, "torch::autograd::") && is_engine
                 || text == "_engine_run_backward",
             is_omitted: OMITTED.iter().any(|omitted| has(text, omitted)),
@@ -341,6 +344,7 @@ impl<'a> Texts<'a> {
         }
         let (mut is_backward, mut is_module) = (false, false);
         let (mut is_call, mut is_moves, mut is_moved) = (false, false, false);
+        let mut is_forward = false;
         for frame in frames {
             let (file, name) = (self.shown(frame.filename), self.shown(frame.name));
             if file.is_optimizer {
@@ -349,6 +353,7 @@ impl<'a> Texts<'a> {
             is_backward |= file.runs_backward
                 || name.is_engine
                 || file.has_backward && self.stacks.text(frame.name) == "backward";
+            is_forward |= name.is_forward && file.is_python && !file.is_library;
             is_module |= file.is_module;
             is_call |= file.is_module && name.is_call;
             is_moves |= file.is_module && name.is_moves;
@@ -363,6 +368,8 @@ impl<'a> Texts<'a> {
             Phase::Forward
         } else if is_module {
             Phase::Method
+        } else if is_forward {
+            Phase::Called
         } else {
             Phase::Other
         }

@@ -107,7 +107,7 @@ impl Marks {
             }
             let (is_parameter, is_move, is_checkpoint) = found;
             Self {
-                phase: sites.phase(stack as StackId),
+                phase: sites.phase(stack as StackId).of_step(),
                 has_frames: !frames.is_empty(),
                 is_parameter,
                 is_move,
