@@ -21,6 +21,10 @@ pub(crate) const BENCHMARK: &str = "<compilation> benchmarks of autotuning";
 /// (`torch/csrc/autograd/engine.cpp`, `call_function`).
 pub(crate) const ANOMALY: &str = "<anomaly detection> checks for NaN";
 
+/// The site of what the engine of autograd sums a gradient into where an operand was broadcast (`torch/csrc/autograd/input_metadata.cpp`,
+/// `reduce_grad`).
+const REDUCED: &str = "<autograd> reduce_grad";
+
 /// The function of `torch/nn/modules/module.py` through which `to`, `cuda`, `half` and their like move or cast what a module holds.
 pub(crate) const MOVE: &str = "_apply";
 /// The methods of modules that move, cast or load what they hold.
@@ -243,6 +247,8 @@ struct Shown {
     is_native: bool,
     /// As a name: of ATen, asks for NaN.
     is_nan_check: bool,
+    /// As a name: sums a gradient to the shape of its operand.
+    is_reduction: bool,
     /// As a name: the engine of autograd runs one node.
     runs_node: bool,
 }
@@ -286,6 +292,7 @@ impl Shown {
                 .any(|space| plain(text).split(' ').any(|word| word.starts_with(space))),
             is_nan_check: text.starts_with("at::")
                 && (has(text, "isnan") || has(text, "_is_any_true")),
+            is_reduction: has(text, "InputMetadata::reduce_grad"),
             runs_node: has(text, "autograd::Engine::evaluate_function"),
         }
     }
@@ -437,6 +444,9 @@ impl<'a> Texts<'a> {
         // (No node computes it: the engine itself does.)
         if has(self, |name| name.runs_node) && has(self, |name| name.is_nan_check) {
             return Some(ANOMALY.to_owned());
+        }
+        if has(self, |name| name.runs_node) && has(self, |name| name.is_reduction) {
+            return Some(REDUCED.to_owned());
         }
         let named = |frame: &&Frame| {
             let name = self.shown(frame.name);
