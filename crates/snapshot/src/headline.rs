@@ -16,7 +16,7 @@ const LEAST_SHARE: f64 = 20.0;
 const LEAST_NODE: f64 = 30.0;
 
 /// Bytes without a stack are worth another recording from this share on, in percent.
-const MOST_NAMELESS: f64 = 60.0;
+const MOST_NAMELESS: f64 = 80.0;
 
 /// Lines of a function that are summed.
 const MOST_LINES: usize = 10;
