@@ -105,22 +105,23 @@ fn peak(device: &str, timeline: &Timeline, report: &SnapshotReport) -> String {
     };
     let nameless = replay.peak_sites.first().filter(|top| top.site == NO_STACK);
     let nameless = nameless.map_or(0, |top| top.bytes.min(replay.peak_untraced_bytes));
+    let holder = holder_at_peak(timeline);
     format!(
         "Memory in use peaks at {} on device {device}, {at}{scope}{}.{}",
         size(replay.peak_requested),
-        holder_at_peak(timeline),
+        holder,
         match percent(nameless, replay.peak_requested) >= MOST_NAMELESS && !is_ranged {
             true =>
                 " Start recording before the model is loaded to see who holds what has no stack.",
             false => "",
         }
     ) + &steady(timeline)
-        + &standing(timeline).filter(|_| !is_ranged).unwrap_or_default()
+        + &standing(timeline, &holder).filter(|_| !is_ranged).unwrap_or_default()
 }
 
-/// What is added to blocks that a call site holds for the whole recording.
+/// What is added to blocks that a call site holds for the whole recording. `holder` is the end of the sentence before.
 #[inline(never)]
-fn standing(timeline: &Timeline) -> Option<String> {
+fn standing(timeline: &Timeline, holder: &str) -> Option<String> {
     let falls = &timeline.classes.falls;
     let (rest, top) = (falls.sites.filter(|rest| *rest > 0)?, falls.makers.first()?);
     let from = match top.stands_from? {
@@ -128,8 +129,7 @@ fn standing(timeline: &Timeline) -> Option<String> {
         level => format!("event {}", count(level as u64 - 1)),
     };
     let blocks = if top.blocks == 1 { "This block is" } else { "These blocks are" };
-    let what = match timeline.replay.peak_sites.first().is_some_and(|first| first.site == top.site)
-    {
+    let what = match holder.contains(&top.site) {
         true => blocks.to_owned(),
         false => format!("What {} allocated is", top.site),
     };
