@@ -31,6 +31,12 @@ const LEAST_UNUSED: f64 = 10.0;
 /// State that is replaced is worth a finding from this share of the peak on, in percent.
 const LEAST_REPLACED: f64 = 5.0;
 
+/// Temporaries of the optimizer are worth a finding from this share of the peak on, in percent.
+const LEAST_TEMPORARIES: f64 = 10.0;
+
+/// A peak that is at least this part of the highest one, in percent, is nearly equal to it.
+const NEARLY_EQUAL: f64 = 95.0;
+
 /// What is known of a class of memory.
 struct Lever {
     class: Class,
@@ -113,6 +119,7 @@ pub(crate) fn findings(snapshot: &Snapshot, report: &SnapshotReport) -> Vec<Find
             if timeline.is_usable() {
                 unused_graph(device, timeline, &mut findings);
                 attention(device, timeline, &mut findings);
+                temporaries(device, timeline, &mut findings);
                 // (A failed allocation has a finding that says what most of the memory is for.)
                 if !has_failed {
                     peak(device, timeline, &mut findings);
@@ -250,6 +257,59 @@ fn attention(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
     );
 }
 
+/// Temporaries that an optimizer of PyTorch frees within its step.
+fn temporaries(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
+    let peak = timeline.replay.peak_requested;
+    let Some(of) = &timeline.classes.falls.temporaries else { return };
+    let share = percent(of.bytes, peak);
+    if share < LEAST_TEMPORARIES {
+        return;
+    }
+    let observation = format!(
+        "Device {device}: {} of the {} in use at the peak ({share:.0}%) are temporaries of the optimizer, freed within its step, in {}{}.",
+        size(of.bytes),
+        size(peak),
+        plural(of.blocks, "block", "blocks"),
+        of_it_in(of.inside.as_ref())
+    );
+    let why = match of.update.is_foreach {
+        true => {
+            "The optimizer updates all parameters in one loop (foreach): each temporary exists once per parameter at the same time."
+        }
+        false => {
+            "The optimizer updates one parameter at a time, and the largest one sets the size of its temporaries."
+        }
+    };
+    const FUSED: &str = "Give the optimizer fused=True (Adam, AdamW; SGD from PyTorch 2.3): its kernel allocates no temporaries.";
+    let action = match (of.update.has_fused, of.update.is_foreach) {
+        (true, true) => {
+            format!("{FUSED} Or foreach=False: it then updates one parameter at a time.")
+        }
+        (true, false) => FUSED.to_owned(),
+        (false, _) => {
+            "Give the optimizer foreach=False: it then updates one parameter at a time.".to_owned()
+        }
+    };
+    let stays = match of.update.is_foreach {
+        true => "With foreach=False, the temporaries of one parameter come on top.",
+        false => "",
+    };
+    let (rest, event) = of.rest;
+    let mut validation = falls(timeline, "these temporaries", (peak, rest), stays);
+    if percent(rest, peak) >= NEARLY_EQUAL {
+        validation.push_str(&format!(
+            " Memory in use then peaks before event {}: it falls further only where that peak falls, too.",
+            count(event as u64)
+        ));
+    }
+    put(
+        to,
+        "optimizer-temporaries",
+        Confidence::High,
+        [&observation, why, &action, &validation, &format!("classes.{device}")],
+    );
+}
+
 /// Activations that forward saved for a backward pass that did not run.
 fn unused_graph(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
     let (bytes, peak) = (timeline.classes.never_used, timeline.replay.peak_requested);
@@ -299,7 +359,14 @@ fn peak(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
     let named = class_of_peak(device, timeline, to);
     let Falls { sites: Some(rest), makers, .. } = &timeline.classes.falls else { return };
     let [top, others @ ..] = makers.as_slice() else { return };
-    if named.is_some_and(|site| *site == top.site) {
+    // (What is there from the first events to the end is what the recording is about: nothing frees it earlier.)
+    if named.is_some_and(|site| *site == top.site) || top.stands_from.is_some() {
+        return;
+    }
+    // (Temporaries of the optimizer have a finding of their own.)
+    let is_loop = top.inside.as_ref().is_some_and(|inside| has(&inside.0, "_multi_tensor_"));
+    let temporaries = timeline.classes.falls.temporaries.as_ref();
+    if is_loop && others.is_empty() && temporaries.is_some_and(|of| of.bytes == top.bytes) {
         return;
     }
     let mut observation = format!(
@@ -383,8 +450,9 @@ fn replaced(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
         [
             &observation,
             "Each step makes new tensors instead of writing to those that are there.",
-            "Update the state in place (mul_, add_, addcmul_, addcdiv_), or use an optimizer of torch.optim.",
-            "Behind the first step, the optimizer allocates no state.",
+            "Update the state in place (mul_, add_, addcmul_, addcdiv_), or use an optimizer of torch.optim with fused=True, or with \
+             foreach=False: its default makes a temporary per parameter at once.",
+            "After the first step, the optimizer allocates no state.",
             &format!("classes.{device}"),
         ],
     );

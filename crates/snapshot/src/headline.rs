@@ -16,7 +16,7 @@ const LEAST_SHARE: f64 = 20.0;
 const LEAST_NODE: f64 = 30.0;
 
 /// Bytes without a stack are worth another recording from this share on, in percent.
-const MOST_NAMELESS: f64 = 60.0;
+const MOST_NAMELESS: f64 = 80.0;
 
 /// Lines of a function that are summed.
 const MOST_LINES: usize = 10;
@@ -105,16 +105,38 @@ fn peak(device: &str, timeline: &Timeline, report: &SnapshotReport) -> String {
     };
     let nameless = replay.peak_sites.first().filter(|top| top.site == NO_STACK);
     let nameless = nameless.map_or(0, |top| top.bytes.min(replay.peak_untraced_bytes));
+    let holder = holder_at_peak(timeline);
     format!(
         "Memory in use peaks at {} on device {device}, {at}{scope}{}.{}",
         size(replay.peak_requested),
-        holder_at_peak(timeline),
+        holder,
         match percent(nameless, replay.peak_requested) >= MOST_NAMELESS && !is_ranged {
             true =>
                 " Start recording before the model is loaded to see who holds what has no stack.",
             false => "",
         }
     ) + &steady(timeline)
+        + &standing(timeline, &holder).filter(|_| !is_ranged).unwrap_or_default()
+}
+
+/// What is added to blocks that a call site holds for the whole recording. `holder` is the end of the sentence before.
+#[inline(never)]
+fn standing(timeline: &Timeline, holder: &str) -> Option<String> {
+    let falls = &timeline.classes.falls;
+    let (rest, top) = (falls.sites.filter(|rest| *rest > 0)?, falls.makers.first()?);
+    let from = match top.stands_from? {
+        0 => "before the first event".to_owned(),
+        level => format!("event {}", count(level as u64 - 1)),
+    };
+    let blocks = if top.blocks == 1 { "This block is" } else { "These blocks are" };
+    let what = match holder.contains(&top.site) {
+        true => blocks.to_owned(),
+        false => format!("What {} allocated is", top.site),
+    };
+    Some(format!(
+        " {what} in use from {from} to the end of the recording; all other memory in use peaks at {}.",
+        size(rest)
+    ))
 }
 
 /// What the next step needs, where the recorded peak is lower because the optimizer makes its state in the record.

@@ -8,7 +8,9 @@ use crate::report::{DeviceReport, OomRow, SnapshotReport, Timeline};
 use crate::site::NO_STACK;
 use crate::steps::flat;
 
-/// Free memory is told from this share of reserved memory on, in percent.
+/// Free memory is told from this share of reserved memory on, in percent. (Only a failed allocation records how much the device has.)
+const LEAST_FREE: f64 = 5.0;
+/// The same after a failed allocation, and what a stream still uses.
 const LEAST_PART: f64 = 0.5;
 /// The state at the end is that at a failed allocation up to this change, in percent of reserved memory.
 const MOST_CHANGE: f64 = 2.0;
@@ -152,19 +154,23 @@ fn state(
         return None;
     }
     let mut parts = String::new();
-    for (bytes, what) in [
-        (figures.free.releasable, "free and returnable"),
-        (figures.free.hard, "free and not returnable"),
-        (figures.free.private, "free in private pools (as of CUDA graphs, which keep them)"),
-        (totals.pending_free, "freed by the program and still in use by a stream"),
+    let least = if figures.has_failed() { LEAST_PART } else { LEAST_FREE };
+    for (bytes, least, what) in [
+        (figures.free.releasable, least, "free and returnable"),
+        (figures.free.hard, least, "free and not returnable"),
+        (figures.free.private, least, "free in private pools (as of CUDA graphs, which keep them)"),
+        (totals.pending_free, LEAST_PART, "freed by the program and still in use by a stream"),
     ] {
-        if percent(bytes, totals.reserved) >= LEAST_PART {
+        if percent(bytes, totals.reserved) >= least {
             parts.push_str(&format!(", {} {what}", size(bytes)));
         }
     }
-    // (The first sentence has what is in use: nearly all.)
-    let is_told = is_first && !timeline.is_some_and(Timeline::is_usable);
-    if is_told && parts.is_empty() && percent(totals.allocated, totals.reserved) >= NEARLY_ALL {
+    // (The first sentence has what is in use: nearly all, or a peak that is hardly more.)
+    let most = match timeline.is_some_and(Timeline::is_usable) {
+        true => 100.0 - LEAST_FREE,
+        false => NEARLY_ALL,
+    };
+    if is_first && parts.is_empty() && percent(totals.allocated, totals.reserved) >= most {
         return None;
     }
     Some(format!(

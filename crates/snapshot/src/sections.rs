@@ -16,6 +16,9 @@ use crate::totals::Totals;
 /// Autotuning is told from this share of all allocated bytes on, in percent.
 const LEAST_TUNED: f64 = 10.0;
 
+/// Free ranges of a state are told from this share of reserved memory on, in percent.
+const LEAST_FREE: f64 = 10.0;
+
 /// Call sites at the end are those at the peak where they hold this part of all bytes, in percent.
 const NEARLY_ALL: i64 = 95;
 
@@ -372,12 +375,15 @@ impl AllocatorState {
         section.id = format!("state-{device}").into();
         section.title =
             format!("Device {device}: before event {}", count(self.index as u64)).into();
-        section.intro.push(format!(
-            "{} reserved, at most {} of it free; the largest free range has at most {}.",
-            size(self.reserved),
-            size(self.cached_free),
-            size(self.largest_cached_free)
-        ));
+        let free = match percent(self.cached_free, self.reserved) >= LEAST_FREE {
+            true => format!(
+                "at most {} of it free; the largest free range has at most {}",
+                size(self.cached_free),
+                size(self.largest_cached_free)
+            ),
+            false => format!("less than {LEAST_FREE:.0}% of it free"),
+        };
+        section.intro.push(format!("{} reserved, {free}.", size(self.reserved)));
         if self.faults > 0 {
             section
                 .intro

@@ -21,6 +21,10 @@ pub(crate) const BENCHMARK: &str = "<compilation> benchmarks of autotuning";
 /// (`torch/csrc/autograd/engine.cpp`, `call_function`).
 pub(crate) const ANOMALY: &str = "<anomaly detection> checks for NaN";
 
+/// The site of what the engine of autograd sums a gradient into where an operand was broadcast (`torch/csrc/autograd/input_metadata.cpp`,
+/// `reduce_grad`).
+const REDUCED: &str = "<autograd> reduce_grad";
+
 /// The function of `torch/nn/modules/module.py` through which `to`, `cuda`, `half` and their like move or cast what a module holds.
 pub(crate) const MOVE: &str = "_apply";
 /// The methods of modules that move, cast or load what they hold.
@@ -227,6 +231,8 @@ struct Shown {
     is_moves: bool,
     /// Moves single tensors of modules, where they are offloaded.
     is_offload: bool,
+    /// As a name: `forward`.
+    is_forward: bool,
     /// As a name: of the engine of autograd.
     is_engine: bool,
     /// As a name: of the recording or the interpreter.
@@ -241,6 +247,8 @@ struct Shown {
     is_native: bool,
     /// As a name: of ATen, asks for NaN.
     is_nan_check: bool,
+    /// As a name: sums a gradient to the shape of its operand.
+    is_reduction: bool,
     /// As a name: the engine of autograd runs one node.
     runs_node: bool,
 }
@@ -267,6 +275,7 @@ impl Shown {
             is_move: text == MOVE,
             is_moves: MOVES.contains(&text) || has(text, "load"),
             is_offload: has(&path, OFFLOAD.0),
+            is_forward: text == "forward",
             is_engine: has(text, "torch::autograd::") && is_engine
                 || text == "_engine_run_backward",
             is_omitted: OMITTED.iter().any(|omitted| has(text, omitted)),
@@ -283,6 +292,7 @@ impl Shown {
                 .any(|space| plain(text).split(' ').any(|word| word.starts_with(space))),
             is_nan_check: text.starts_with("at::")
                 && (has(text, "isnan") || has(text, "_is_any_true")),
+            is_reduction: has(text, "InputMetadata::reduce_grad"),
             runs_node: has(text, "autograd::Engine::evaluate_function"),
         }
     }
@@ -291,6 +301,26 @@ impl Shown {
 /// The name of a function of C++ without its parameters.
 fn plain(name: &str) -> &str {
     name.split_once('(').map_or(name, |(name, _)| name)
+}
+
+/// How an optimizer of PyTorch updates parameters (`torch/optim/*.py`: `_multi_tensor_adam`, `_single_tensor_sgd`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Update {
+    /// All parameters in one loop: its temporaries are as large as all of them.
+    pub(crate) is_foreach: bool,
+    /// Whether the optimizer has a fused kernel for GPUs.
+    pub(crate) has_fused: bool,
+}
+
+impl Update {
+    /// `None` for another function, and for one without a remedy.
+    fn of(function: &str) -> Option<Self> {
+        let foreach = function.strip_prefix("_multi_tensor_");
+        let optimizer = foreach.or_else(|| function.strip_prefix("_single_tensor_"))?;
+        let is_foreach = foreach.is_some();
+        let has_fused = ["adam", "adamw", "sgd"].contains(&optimizer);
+        (is_foreach || has_fused).then_some(Self { is_foreach, has_fused })
+    }
 }
 
 /// The facts of every text, each looked at when it is asked for first.
@@ -321,6 +351,7 @@ impl<'a> Texts<'a> {
         }
         let (mut is_backward, mut is_module) = (false, false);
         let (mut is_call, mut is_moves, mut is_moved) = (false, false, false);
+        let mut is_forward = false;
         for frame in frames {
             let (file, name) = (self.shown(frame.filename), self.shown(frame.name));
             if file.is_optimizer {
@@ -329,6 +360,7 @@ impl<'a> Texts<'a> {
             is_backward |= file.runs_backward
                 || name.is_engine
                 || file.has_backward && self.stacks.text(frame.name) == "backward";
+            is_forward |= name.is_forward && file.is_python && !file.is_library;
             is_module |= file.is_module;
             is_call |= file.is_module && name.is_call;
             is_moves |= file.is_module && name.is_moves;
@@ -343,6 +375,8 @@ impl<'a> Texts<'a> {
             Phase::Forward
         } else if is_module {
             Phase::Method
+        } else if is_forward {
+            Phase::Called
         } else {
             Phase::Other
         }
@@ -363,6 +397,22 @@ impl<'a> Texts<'a> {
             file.is_package || file.is_optimizer
         };
         below.iter().filter(|frame| is_named(frame)).copied().collect()
+    }
+
+    /// How an optimizer of PyTorch updates, where it allocates. (Optimizers of a program or of another package are called through
+    /// `torch/optim/optimizer.py`, too.)
+    pub(crate) fn update(&mut self, frames: &[Frame]) -> Option<Update> {
+        for frame in frames {
+            let file = self.shown(frame.filename);
+            if file.is_package || self.is_own(frame) {
+                return None;
+            }
+            let update = Update::of(self.stacks.text(frame.name));
+            if file.is_optimizer && update.is_some() {
+                return update;
+            }
+        }
+        None
     }
 
     /// What allocates, where that is no line of the program: a library for itself, a compiler that times kernels, C++ code.
@@ -394,6 +444,9 @@ impl<'a> Texts<'a> {
         // (No node computes it: the engine itself does.)
         if has(self, |name| name.runs_node) && has(self, |name| name.is_nan_check) {
             return Some(ANOMALY.to_owned());
+        }
+        if has(self, |name| name.runs_node) && has(self, |name| name.is_reduction) {
+            return Some(REDUCED.to_owned());
         }
         let named = |frame: &&Frame| {
             let name = self.shown(frame.name);

@@ -259,3 +259,27 @@ fn a_single_step_has_no_table_but_what_it_asks_the_driver_for() {
     assert!(!text.contains("Memory by step"), "{text}");
     assert!(text.contains("The only recorded step takes 1 segment or page"), "{text}");
 }
+
+#[test]
+fn the_sum_of_a_broadcast_gradient_is_named_after_the_engine() {
+    const NATIVE: (&str, &str) = ("??", "c10::StorageImpl::StorageImpl(c10::SymInt)");
+    const SUM: (&str, &str) =
+        ("??", "torch::autograd::InputMetadata::reduce_grad(at::Tensor&) const");
+    const RUN: (&str, &str) =
+        ("??", "torch::autograd::Engine::evaluate_function(std::shared_ptr<x>)");
+    const NODE: (&str, &str) = ("??", "torch::autograd::generated::MmBackward0::apply(x)");
+    let said = |by: &[(&str, &str)]| {
+        let mut run = Run::default();
+        run.alloc(0, 30, by);
+        run.alloc(1, 5, &[MAIN]);
+        let (report, text) = run.report(2);
+        (report["devices"]["0"]["replay"]["peak_by_site"][0]["site"].clone(), text)
+    };
+    let (site, text) = said(&[NATIVE, SUM, RUN]);
+    assert!(text.contains("autograd&gt; reduce_grad"), "{text}");
+    // The figures of the reference program name the innermost frame.
+    assert_eq!(site, "??:5:c10::StorageImpl::StorageImpl(c10::SymInt)");
+    let (site, text) = said(&[NATIVE, NODE, RUN]);
+    assert_eq!(site, "<autograd> MmBackward0");
+    assert!(!text.contains("reduce_grad"), "{text}");
+}

@@ -171,6 +171,8 @@ fn an_optimizer_that_makes_its_state_anew_is_a_finding() {
         own["observation"],
         "Device 0: the optimizer allocates 20.0 MiB of state and frees 20.0 MiB of older state."
     );
+    let action = own["action"].as_str().unwrap();
+    assert!(action.contains("torch.optim with fused=True, or with foreach=False"), "{action}");
     // It makes its state in the first step, and writes to it later.
     let mut run = Run::default();
     run.alloc(2, 10, MODULE).free(2, ENGINE).alloc(3, 20, ADAM).alloc(4, 20, ADAM).free(4, ADAM);
@@ -439,4 +441,19 @@ fn a_call_site_that_holds_much_more_on_the_device_that_failed_is_named() {
     let mut peaks = found.as_array().unwrap().iter().filter(is_of_peak);
     assert!(peaks.all(|it| it["observation"].as_str().unwrap().starts_with("Device 1")));
     assert!(!both(45)[0].to_string().contains("equal part"));
+}
+
+#[test]
+fn a_function_forward_of_the_program_is_a_forward_pass_without_hooks() {
+    let of = |by: (&'static str, &'static str)| {
+        let mut run = Run::default();
+        run.alloc(1, 30, by).alloc(2, 10, by).free(2, by).free(1, by);
+        run.report()
+    };
+    let own = of(("/app/net.py", "forward"));
+    assert_eq!(rows(&own), expected(&[("temporary", 40, 40)]));
+    // The figures of the reference program know calls of modules only.
+    assert_eq!(own["devices"]["0"]["replay"]["peak_by_phase"], json!({"other": 40 * MIB}));
+    let package = of(("/py/site-packages/pkg/net.py", "forward"));
+    assert_eq!(rows(&package), expected(&[("unknown", 40, 40)]));
 }

@@ -171,3 +171,68 @@ fn lines_of_one_function_are_summed_where_none_of_them_is_large() {
         "{first}"
     );
 }
+
+#[test]
+fn temporaries_of_an_optimizer_of_pytorch_are_a_finding() {
+    let own = json!({"filename": "/app/run.py", "name": "main", "line": 2});
+    let by = |file: &str, name: &str| {
+        json!([{"filename": file, "name": name, "line": 5},
+            {"filename": "/py/site-packages/torch/optim/optimizer.py", "name": "wrapper", "line": 4}, own])
+    };
+    let temporaries = |frames: Value, n_freed: usize| {
+        let mut steps = vec![(0, 30, json!([own])), (1, 6, frames.clone()), (2, 4, frames)];
+        steps.extend([(1, 0, json!([])), (2, 0, json!([]))].into_iter().take(n_freed));
+        let found = report(&steps).0;
+        let mut findings = found["findings"].as_array().unwrap().iter();
+        findings.find(|finding| finding["rule"] == "optimizer-temporaries").cloned()
+    };
+    let adam = "/py/site-packages/torch/optim/adam.py";
+    let found = temporaries(by(adam, "_multi_tensor_adam"), 2).unwrap();
+    assert_eq!(
+        found["observation"],
+        "Device 0: 10.0 MiB of the 40.0 MiB in use at the peak (25%) are temporaries of the optimizer, freed within its step, in 2 blocks \
+         (10.0 MiB of it in torch/optim/adam.py:5:_multi_tensor_adam)."
+    );
+    assert!(found["action"].as_str().unwrap().contains("fused=True"), "{found}");
+    assert_eq!(
+        found["validation"],
+        "Without these temporaries the recorded events peak at 30.0 MiB instead of 40.0 MiB. With foreach=False, the temporaries of one \
+         parameter come on top."
+    );
+    // One parameter at a time: only the fused kernel needs less.
+    let found = temporaries(by(adam, "_single_tensor_adam"), 2).unwrap();
+    assert!(!found["action"].as_str().unwrap().contains("foreach=False"), "{found}");
+    // It has no fused kernel.
+    let found = temporaries(by("/py/site-packages/torch/optim/rprop.py", "_multi_tensor_rprop"), 2);
+    assert!(!found.unwrap()["action"].as_str().unwrap().contains("fused"));
+    // What stays is its state; an optimizer of the program has no such settings.
+    assert_eq!(temporaries(by(adam, "_multi_tensor_adam"), 0), None);
+    assert_eq!(temporaries(by("/app/adam.py", "_multi_tensor_adam"), 2), None);
+}
+
+#[test]
+fn what_stands_for_the_whole_recording_is_no_dominant_site() {
+    let line = |line| frames(line, &[]);
+    let run = |is_freed: bool| {
+        let mut steps = vec![(0, 40, line(1))];
+        for slot in 1..6 {
+            steps.extend([(slot, slot, line(slot + 1)), (slot, 0, json!([]))]);
+        }
+        if is_freed {
+            steps.push((0, 0, json!([])));
+        }
+        report(&steps)
+    };
+    let (found, first) = run(false);
+    assert_eq!(finding(&found), None);
+    assert!(
+        first.ends_with(
+            "/app/run.py:1:main. This block is in use from event 0 to the end of the recording; all other memory in use peaks at 5.00 MiB."
+        ),
+        "{first}"
+    );
+    let (found, first) = run(true);
+    let action = finding(&found).unwrap()["action"].clone();
+    assert_eq!(action, "Free what this line allocates earlier, or compute it in parts.");
+    assert!(!first.contains("all other memory"), "{first}");
+}

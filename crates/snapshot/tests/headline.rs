@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test: helpers fail as the tests do")]
 
 use serde_json::{Value, json};
-use snapshot::{Reader, analyze};
+use snapshot::{Reader, analyze, state_before};
 
 const MIB: i64 = 1 << 20;
 
@@ -27,21 +27,24 @@ fn block(address: i64, size: i64, state: &str) -> Value {
 
 /// One segment of 40 MiB: 30 MiB from line 7, then 10 MiB from line 9, which go again.
 fn document(extra: &[Value]) -> Value {
+    sized(30, extra)
+}
+
+/// The same with as many MiB of line 7, and the rest of line 9.
+fn sized(mib: i64, extra: &[Value]) -> Value {
+    let (size, rest, behind) = (mib * MIB, (40 - mib) * MIB, (1 << 40) + mib * MIB);
     let mut events = vec![
         event("segment_alloc", 1 << 40, 40 * MIB, 7),
-        event("alloc", 1 << 40, 30 * MIB, 7),
-        event("alloc", (1 << 40) + 30 * MIB, 10 * MIB, 9),
-        event("free_requested", (1 << 40) + 30 * MIB, 10 * MIB, 9),
-        event("free_completed", (1 << 40) + 30 * MIB, 10 * MIB, 9),
+        event("alloc", 1 << 40, size, 7),
+        event("alloc", behind, rest, 9),
+        event("free_requested", behind, rest, 9),
+        event("free_completed", behind, rest, 9),
     ];
     events.extend_from_slice(extra);
-    let blocks = [
-        block(1 << 40, 30 * MIB, "active_allocated"),
-        block((1 << 40) + 30 * MIB, 10 * MIB, "inactive"),
-    ];
+    let blocks = [block(1 << 40, size, "active_allocated"), block(behind, rest, "inactive")];
     json!({
-        "segments": [{"device": 0, "address": 1i64 << 40, "total_size": 40 * MIB, "allocated_size": 30 * MIB,
-            "active_size": 30 * MIB, "requested_size": 30 * MIB, "stream": 0, "segment_type": "large",
+        "segments": [{"device": 0, "address": 1i64 << 40, "total_size": 40 * MIB, "allocated_size": size,
+            "active_size": size, "requested_size": size, "stream": 0, "segment_type": "large",
             "segment_pool_id": [0, 0], "is_expandable": false, "frames": [], "blocks": blocks}],
         "device_traces": [events],
     })
@@ -108,12 +111,40 @@ fn without_events_the_state_is_told() {
 #[test]
 fn what_has_no_stack_is_told_with_the_first_site_of_the_rest() {
     // 30 MiB stand before the first event.
-    let mut later = document(&[]);
-    let events = later["device_traces"][0].as_array().unwrap().clone();
-    later["device_traces"][0] = Value::Array(events.into_iter().skip(2).collect());
+    let later = |mib: i64| {
+        let mut later = sized(mib, &[]);
+        let events = later["device_traces"][0].as_array().unwrap().clone();
+        later["device_traces"][0] = Value::Array(events.into_iter().skip(2).collect());
+        first(&later)
+    };
     assert_eq!(
-        first(&later),
+        later(30),
         "Memory in use peaks at 40.0 MiB on device 0, before event 1 of 3, 30.0 MiB (75%) of it without a recorded stack; 10.0 MiB of the \
-         rest from /app/net.py:9:forward. Start recording before the model is loaded to see who holds what has no stack."
+         rest from /app/net.py:9:forward."
     );
+    // Of nearly all of it something has to be known.
+    let said = later(32);
+    let advice = " Start recording before the model is loaded to see who holds what has no stack.";
+    assert!(said.ends_with(advice), "{said}");
+}
+
+#[test]
+fn free_memory_is_told_where_it_is_a_part_that_matters() {
+    let said = |mib: i64, extra: &[Value]| {
+        let mut reader = Reader::new();
+        reader.push(sized(mib, extra).to_string().as_bytes()).unwrap();
+        let snapshot = reader.finish().unwrap();
+        let state = |at| state_before(&snapshot, 0, at).section("0").intro[0].clone();
+        (analyze(&snapshot).sections()[0].intro.join("\n"), state(2), state(3))
+    };
+    let (all, before, peak) = said(30, &[]);
+    assert!(all.ends_with("(75% of reserved), 10.0 MiB free and not returnable."), "{all}");
+    assert_eq!(
+        before,
+        "40.0 MiB reserved, at most 10.0 MiB of it free; the largest free range has at most 10.0 MiB."
+    );
+    assert_eq!(peak, "40.0 MiB reserved, less than 10% of it free.");
+    let (all, before, _) = said(39, &[]);
+    assert!(!all.contains("at the time of the snapshot"), "{all}");
+    assert_eq!(before, "40.0 MiB reserved, less than 10% of it free.");
 }

@@ -2,7 +2,7 @@
 
 use super::{Class, Life};
 use crate::inside::inside;
-use crate::site::Sites;
+use crate::site::{Sites, Update};
 use crate::stacks::{StackId, Stacks};
 
 /// Call sites that hold less of a peak, in percent, do not make it.
@@ -11,6 +11,8 @@ pub(crate) const LEAST_OF_PEAK: i64 = 30;
 const LEAST_FALL: i64 = 5;
 /// Call sites with equal peaks that are named.
 const MOST_EQUAL: usize = 4;
+/// The first events: this part of all, a tenth.
+const FIRST_EVENTS: usize = 10;
 /// Lines of a function that are summed. One with more of them is the program rather than a cause.
 const MOST_LINES: usize = 5;
 
@@ -25,6 +27,8 @@ struct Held {
     stack: StackId,
     class: Class,
     is_attention: bool,
+    /// How the optimizer updates whose temporary it is.
+    update: Option<Update>,
 }
 
 /// All allocations of a device whose events agree with its segments.
@@ -45,8 +49,23 @@ pub(crate) struct AtPeak {
     pub(crate) event: usize,
     /// Those of them that are activations: backward needs them.
     pub(crate) activations: i64,
+    /// The level from which all of it is in use to the end of the recording, if that is one of the first: 0 before the first event.
+    pub(crate) stands_from: Option<usize>,
     /// The deepest frame of the module that the site calls, and what it holds of the bytes.
     pub(crate) inside: Option<(String, i64)>,
+}
+
+/// What an optimizer of PyTorch holds at the peak, and frees again within its step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Temporaries {
+    pub(crate) bytes: i64,
+    pub(crate) blocks: u64,
+    /// How the optimizer updates that holds most of it.
+    pub(crate) update: Update,
+    /// The deepest frame of the optimizer with at least half of the bytes, and these bytes.
+    pub(crate) inside: Option<(String, i64)>,
+    /// The peak without the temporaries of the optimizer, also those at other times, and the event that it comes before.
+    pub(crate) rest: (i64, usize),
 }
 
 /// What the peak is without some allocations; `None` where it falls by too little.
@@ -56,6 +75,8 @@ pub(crate) struct Falls {
     pub(crate) class: Option<i64>,
     /// Without what attention allocates that stores its scores.
     pub(crate) attention: Option<i64>,
+    /// Without the temporaries of an optimizer of PyTorch; `None` where none are in use at the peak.
+    pub(crate) temporaries: Option<Temporaries>,
     /// Without the call site that makes the peak, and those that make other peaks as high.
     pub(crate) sites: Option<i64>,
     /// These call sites, the first one first.
@@ -122,6 +143,7 @@ impl Lives {
             stack: life.stack,
             class,
             is_attention: life.is_attention(),
+            update: life.update(),
         });
     }
 
@@ -178,6 +200,7 @@ impl Lives {
         (level, event): (i64, usize),
         (stacks, sites): (&Stacks, &Sites),
         known: &[usize],
+        n_levels: usize,
     ) -> Option<(Vec<usize>, AtPeak)> {
         let mut sums = vec![0_i64; sites.len()];
         let is_there =
@@ -207,12 +230,35 @@ impl Lives {
         let own = self.0.iter().filter(is_there).filter(own);
         let activations = own.clone().filter(|held| held.class == Class::Activation);
         let activations = activations.fold(0_i64, |sum, held| sum.saturating_add(held.size));
+        let is_standing =
+            |held: &Held| held.to == usize::MAX && held.from <= n_levels / FIRST_EVENTS;
+        let last = own.clone().map(|held| held.from).max();
+        let stands_from = last.filter(|_| own.clone().all(is_standing));
         let blocks: Vec<(StackId, i64)> = own.map(|held| (held.stack, held.size)).collect();
         let n = blocks.len() as u64;
         let inside = if found.len() == 1 { inside(stacks, &blocks) } else { None };
         let n_lines = found.len();
         let site = name;
-        Some((found, AtPeak { site, n_lines, bytes, blocks: n, level, event, activations, inside }))
+        let blocks = n;
+        let of =
+            AtPeak { site, n_lines, bytes, blocks, level, event, activations, stands_from, inside };
+        Some((found, of))
+    }
+
+    /// What an optimizer of PyTorch holds at a level, and frees again within its step.
+    #[inline(never)]
+    fn temporaries(&self, levels: &[i64], at: usize, stacks: &Stacks) -> Option<Temporaries> {
+        let is_there = |held: &&Held| held.from <= at && at <= held.to && held.update.is_some();
+        let own = self.0.iter().filter(is_there);
+        let update = own.clone().max_by_key(|held| held.size)?.update?;
+        let blocks: Vec<(StackId, i64)> = own.map(|held| (held.stack, held.size)).collect();
+        Some(Temporaries {
+            bytes: blocks.iter().fold(0, |sum, block| sum.saturating_add(block.1)),
+            blocks: blocks.len() as u64,
+            update,
+            inside: inside(stacks, &blocks),
+            rest: self.peak_without(levels, &|held| held.update.is_some()),
+        })
     }
 
     /// Replays the levels without what a finding may name.
@@ -235,12 +281,13 @@ impl Lives {
                 without(&|held| held.class == class || drops_casts && held.class == Class::Cast)
             }),
             attention: without(&|held| held.is_attention),
+            temporaries: self.temporaries(levels, at, names.0),
             ..Falls::default()
         };
         let (mut known, mut next) = (Vec::new(), (peak, at));
         while falls.sites.is_none()
             && falls.makers.len() < MOST_EQUAL
-            && let Some((found, maker)) = self.maker(next, names, &known)
+            && let Some((found, maker)) = self.maker(next, names, &known, levels.len())
         {
             known.extend(found);
             falls.makers.push(maker);

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use report::Confidence;
 
 use super::{Class, Life, Run};
-use crate::site::{BENCHMARK, MOVE, OFFLOAD, Phase, Sites, WORKSPACE};
+use crate::site::{BENCHMARK, MOVE, OFFLOAD, Phase, Sites, Texts, Update, WORKSPACE};
 use crate::spelling::has;
 use crate::stacks::{Frame, StackId, Stacks};
 
@@ -25,6 +25,8 @@ pub(crate) struct Marks {
     pub(super) is_checkpoint: bool,
     /// What the cause of the allocation says by itself.
     class: Option<Class>,
+    /// How an optimizer of PyTorch that allocates updates.
+    update: Option<Update>,
     /// What the names of its functions show.
     names: Names,
 }
@@ -54,7 +56,8 @@ impl Default for Marks {
         let names = Names::default();
         let (is_parameter, is_move, is_checkpoint) = (false, false, false);
         let (phase, has_frames) = (Phase::Unknown, false);
-        Self { phase, has_frames, is_parameter, is_move, is_checkpoint, class: None, names }
+        let (class, update) = (None, None);
+        Self { phase, has_frames, is_parameter, is_move, is_checkpoint, class, update, names }
     }
 }
 
@@ -94,6 +97,7 @@ impl Marks {
             (found.is_some(), found.is_some_and(|function| is_move(function)), *is_checkpoint)
         };
         let mut names: HashMap<u32, Names> = HashMap::new();
+        let mut texts = Texts::of(stacks);
         let mut of = |stack: usize| {
             let frames = stacks.frames(stack as StackId);
             let mut found = (false, false, false);
@@ -103,7 +107,7 @@ impl Marks {
             }
             let (is_parameter, is_move, is_checkpoint) = found;
             Self {
-                phase: sites.phase(stack as StackId),
+                phase: sites.phase(stack as StackId).of_step(),
                 has_frames: !frames.is_empty(),
                 is_parameter,
                 is_move,
@@ -111,6 +115,10 @@ impl Marks {
                 class: match sites.name(sites.site(stack as StackId)) {
                     WORKSPACE => Some(Class::Workspace),
                     BENCHMARK => Some(Class::Temporary),
+                    _ => None,
+                },
+                update: match sites.phase(stack as StackId) {
+                    Phase::Optimizer => texts.update(frames),
                     _ => None,
                 },
                 names: frames.iter().fold(Names::default(), |sum, frame| {
@@ -199,6 +207,14 @@ impl Life {
     /// Allocated in the recording, by a stack without frames.
     fn is_nameless(&self) -> bool {
         self.born.is_some() && self.birth.is_none()
+    }
+
+    /// How the optimizer of PyTorch updates that allocated it, where it is freed within its step.
+    pub(super) fn update(&self) -> Option<Update> {
+        // (Files of older versions have no stacks of frees.)
+        let is_freed = |death: Marks| death.phase == Phase::Optimizer || !death.has_frames;
+        self.death.filter(|death| is_freed(*death) && !self.spans_phases)?;
+        self.birth?.update
     }
 
     fn is_made_as(&self, class: Class) -> bool {
