@@ -168,7 +168,7 @@ impl<'a> Slices<'a> {
         found
     }
 
-    /// The ops, to look up what a thread is in at a moment: those that lost their end have one ([`Nested::closed`]). Figures of ops are of
+    /// The ops, to look up what a thread is in at a moment: those that lost their end have that of the one around them. Figures of ops are of
     /// [`Self::ops`], as the file has them.
     #[must_use]
     pub fn closed_ops(&self) -> &Nested {
