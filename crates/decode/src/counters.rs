@@ -5,9 +5,7 @@ use scan::{Cursor, Value, object::members, string::unescape};
 use trace::{Flags, Phase, Row, StringId, StringTable, Trace};
 
 use crate::Decoded;
-
-/// Longest event that is looked into, in bytes.
-const MOST_TEXT: u64 = 1 << 20;
+use crate::pieces::{Cut, Pieces};
 
 /// Values of counters.
 #[derive(Clone, Debug, Default)]
@@ -33,10 +31,7 @@ pub struct CountersReader<'a> {
 struct Reader<'a> {
     trace: &'a Trace,
     next: Option<Row>,
-    /// Decompressed bytes so far.
-    offset: u64,
-    /// The beginning of the next counter, when a piece boundary cut it.
-    held: Vec<u8>,
+    pieces: Pieces,
     found: Counters,
 }
 
@@ -45,8 +40,8 @@ impl<'a> CountersReader<'a> {
     #[must_use]
     pub fn new(decoded: &'a Decoded) -> Option<Self> {
         let trace = &decoded.trace;
-        let mut reader =
-            Reader { trace, next: None, offset: 0, held: Vec::new(), found: Counters::default() };
+        let (pieces, found) = (Pieces::default(), Counters::default());
+        let mut reader = Reader { trace, next: None, pieces, found };
         reader.advance(0);
         reader.next?;
         Some(Self { unpacker: Unpacker::again(decoded.source.gzip), reader })
@@ -79,30 +74,15 @@ impl Reader<'_> {
     }
 
     fn push(&mut self, bytes: &[u8]) {
-        let end = self.offset + bytes.len() as u64;
         while let Some(row) = self.next {
-            let span = self.trace.span(row);
-            if span.start >= end {
-                break;
+            match self.pieces.text(self.trace.span(row), bytes) {
+                Cut::Later => break,
+                Cut::TooLong => self.found.n_unread += 1,
+                Cut::Whole(text) => self.read(row, &text),
             }
-            if span.len > MOST_TEXT {
-                self.found.n_unread += 1;
-                self.advance(row + 1);
-                continue;
-            }
-            // (Spans lie in order, so what begins before this piece is held.)
-            let from = span.start.saturating_sub(self.offset) as usize;
-            let to = (span.end().min(end) - self.offset) as usize;
-            let Some(part) = bytes.get(from..to) else { break };
-            self.held.extend_from_slice(part);
-            if span.end() > end {
-                break;
-            }
-            let held = std::mem::take(&mut self.held);
-            self.read(row, &held);
             self.advance(row + 1);
         }
-        self.offset = end;
+        self.pieces.pass(bytes);
     }
 
     fn read(&mut self, row: Row, text: &[u8]) {

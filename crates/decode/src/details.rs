@@ -14,10 +14,9 @@ use trace::{
     Phase, Row, Sequence, StreamWait, StringId, Trace,
 };
 
+use crate::pieces::{Cut, Pieces};
 use crate::{Decoded, event::number};
 
-/// Longest event that is looked into, in bytes: what a piece boundary cuts is held until it is whole.
-const MOST_TEXT: u64 = 1 << 20;
 /// Longest list of inputs that is kept, and bytes of all that are kept.
 const MOST_INPUTS: usize = 4 << 10;
 const ALL_INPUTS: usize = 16 << 20;
@@ -109,10 +108,7 @@ struct Reader<'a> {
     /// Launches that name their kernel, the ones before the next wanted event taken off.
     launches: &'a [(Row, StringId)],
     next: Option<(Row, Kind)>,
-    /// Decompressed bytes so far.
-    offset: u64,
-    /// The beginning of the next wanted event, when a piece boundary cut it.
-    held: Vec<u8>,
+    pieces: Pieces,
     keys: KnownKeys,
     known_configs: HashMap<LaunchConfig, u32, BuildIdHasher>,
     known_inputs: HashMap<OpInputs, u32, BuildIdHasher>,
@@ -138,8 +134,7 @@ impl<'a> Reader<'a> {
             seen_frame: false,
             launches: trace.launched_kernels(),
             next: None,
-            offset: 0,
-            held: Vec::new(),
+            pieces: Pieces::default(),
             keys: KnownKeys::default(),
             known_configs: HashMap::default(),
             known_inputs: HashMap::default(),
@@ -191,37 +186,15 @@ impl<'a> Reader<'a> {
     }
 
     fn push(&mut self, bytes: &[u8]) {
-        let end = self.offset + bytes.len() as u64;
         while let Some((row, kind)) = self.next {
-            let span = self.trace.span(row);
-            if span.start >= end {
-                break;
-            }
-            if span.len > MOST_TEXT {
-                self.details.n_unread += 1;
-                self.advance(row + 1);
-                continue;
-            }
-            // (Spans lie in order, so what begins before this piece is held.)
-            let from = span.start.saturating_sub(self.offset) as usize;
-            let to = (span.end().min(end) - self.offset) as usize;
-            let Some(part) = bytes.get(from..to) else { break };
-            if span.end() > end {
-                self.held.extend_from_slice(part);
-                break;
-            }
-            if self.held.is_empty() {
-                self.read(row, kind, part);
-            } else {
-                let mut held = std::mem::take(&mut self.held);
-                held.extend_from_slice(part);
-                self.read(row, kind, &held);
-                held.clear();
-                self.held = held;
+            match self.pieces.text(self.trace.span(row), bytes) {
+                Cut::Later => break,
+                Cut::TooLong => self.details.n_unread += 1,
+                Cut::Whole(text) => self.read(row, kind, &text),
             }
             self.advance(row + 1);
         }
-        self.offset = end;
+        self.pieces.pass(bytes);
     }
 
     fn finish(mut self) -> Details {

@@ -20,6 +20,7 @@ mod event;
 mod excerpt;
 mod layout;
 mod not_a_trace;
+mod pieces;
 mod problem;
 
 pub use counters::{Counters, CountersReader};
