@@ -25,6 +25,18 @@ const PYTORCH_2_3: u32 = 2024 * 100 + 4;
 /// When PyTorch 2.9 was released: one kernel for `rms_norm`.
 const PYTORCH_2_9: u32 = 2025 * 100 + 10;
 
+/// An optimizer that updates its parameters one by one.
+const ONE_BY_ONE: Gates = Gates {
+    since: Some(PYTORCH_2_0),
+    platforms: KNOWN_GPU,
+    runs: TRAINING,
+    phases: &[Phase::Optimizer],
+    executions: &[Execution::Eager],
+    parts: ATEN,
+    foreach: Some(false),
+    ..OPEN
+};
+
 /// Every remedy.
 pub const REMEDIES: &[Remedy] = &[
     Remedy {
@@ -460,15 +472,8 @@ pub const REMEDIES: &[Remedy] = &[
         why: "The update runs over lists of parameters instead of one parameter at a time.",
         check: "In a new trace, a few multi_tensor_apply or fused optimizer kernels replace the many short ones.",
         gates: Gates {
-            since: Some(PYTORCH_2_0),
-            platforms: KNOWN_GPU,
-            runs: TRAINING,
-            phases: &[Phase::Optimizer],
             optimizers: &[Optimizer::Sgd, Optimizer::Adam, Optimizer::AdamW, Optimizer::Adagrad],
-            executions: &[Execution::Eager],
-            parts: ATEN,
-            foreach: Some(false),
-            ..OPEN
+            ..ONE_BY_ONE
         },
     },
     Remedy {
@@ -477,17 +482,7 @@ pub const REMEDIES: &[Remedy] = &[
         action: "Update all parameters at once with the torch._foreach_* functions, as the optimizers of torch.optim do.",
         why: "A few launches then update all parameters, instead of some for each of them.",
         check: "In a new trace, a few multi_tensor_apply or fused optimizer kernels replace the many short ones.",
-        gates: Gates {
-            since: Some(PYTORCH_2_0),
-            platforms: KNOWN_GPU,
-            runs: TRAINING,
-            phases: &[Phase::Optimizer],
-            optimizers: &[Optimizer::Other],
-            executions: &[Execution::Eager],
-            parts: ATEN,
-            foreach: Some(false),
-            ..OPEN
-        },
+        gates: Gates { optimizers: &[Optimizer::Other], ..ONE_BY_ONE },
     },
     Remedy {
         id: "eval-mode",
