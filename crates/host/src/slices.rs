@@ -323,7 +323,7 @@ impl Nested {
         for (thread, mut own) in (0..).zip(of_thread) {
             if !own.is_empty() {
                 own.sort_by_key(|slice| (slice.start_ns, Reverse(slice.end_ns), slice.row));
-                found.nest_thread(thread, &own, i64::MAX);
+                found.nest_thread(thread, &own, None);
             }
         }
         found
@@ -339,14 +339,14 @@ impl Nested {
         let mut found = Self::default();
         for (thread, range) in &self.threads {
             let own = &self.slices[range.clone()];
-            let last_ns = own.iter().map(|slice| slice.end_ns).max().unwrap_or(i64::MAX);
+            let last_ns = own.iter().map(|slice| slice.end_ns).max();
             found.nest_thread(*thread, own, last_ns);
         }
         (found.n_crossings < self.n_crossings).then_some(found)
     }
 
-    /// Nests the slices of a thread. What ends where the last one does, at `last_ns`, and after its parent, ends with the parent.
-    fn nest_thread(&mut self, thread: ThreadId, own: &[HostSlice], last_ns: i64) {
+    /// Nests the slices of a thread. With `last_ns`, what ends where the last one does and long after its parent ends with the parent.
+    fn nest_thread(&mut self, thread: ThreadId, own: &[HostSlice], last_ns: Option<i64>) {
         let first = self.slices.len();
         let mut stack: Vec<usize> = Vec::new();
         for slice in own {
@@ -356,7 +356,7 @@ impl Nested {
             }
             let parent = stack.last().copied();
             if let Some(outer_ns) = parent.map(|top| self.slices[top].end_ns)
-                && has_lost_its_end(slice.end_ns, outer_ns, last_ns)
+                && last_ns.is_some_and(|last| has_lost_its_end(slice.end_ns, outer_ns, last))
             {
                 slice.end_ns = outer_ns;
             }

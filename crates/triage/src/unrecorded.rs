@@ -16,7 +16,10 @@ const LEAST: i64 = 10;
 /// captured does not run.
 #[inline(never)]
 pub(super) fn sentence(trace: &Trace, before: &BeforeWindowSlices) -> Option<String> {
-    let (n, lost) = lost(trace, before).filter(|_| !captures(trace))?;
+    if captures(trace) {
+        return None;
+    }
+    let (n, lost) = lost(trace, before)?;
     (lost >= LEAST && percent(lost, n) >= LEAST_PCT).then(|| {
         format!(
             "{} of {} kernel launches have no kernel in this file: the GPU was not recorded to the end, or events were lost. All \
