@@ -146,9 +146,14 @@ impl Device<'_, '_> {
         }
     }
 
-    /// That the compiler works in a part of the set-up; empty where it does not.
+    /// What else the CPU does in the set-up: that a compiler works in a part of it, that modules are imported for most of it.
     fn compiles(&self) -> &'static str {
-        if self.explained.compiles { "compiles, " } else { "" }
+        match (self.explained.compiles, self.explained.imports) {
+            (true, true) => "compiles, imports Python modules, ",
+            (true, false) => "compiles, ",
+            (false, true) => "imports Python modules, ",
+            (false, false) => "",
+        }
     }
 
     fn paced_gaps(&self) -> String {
