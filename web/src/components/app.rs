@@ -21,7 +21,7 @@ use crate::features::commands::view::CommandDialog;
 use crate::features::compare::queries::compare;
 use crate::features::files::file_cards::FileCards;
 use crate::features::files::queries::has_gpu;
-use crate::features::several::queries as roles;
+use crate::features::several::queries::choices;
 use crate::queries::address::Address;
 use crate::queries::page;
 use crate::queries::status::spoken_text;
@@ -126,7 +126,7 @@ pub fn App() -> Html {
                 <input id={files::FOLDER_INPUT_ID} class="visually-hidden" type="file" webkitdirectory=true multiple=true tabindex="-1"
                     aria-label="Folder of trace files" onchange={on_folder} data-testid="folder-input" />
                 if !state.files.is_empty() {
-                    <FileCards files={state.files.clone()} selected={state.selected} choices={roles::all_choices(&state)} questions={roles::questions(&state)} tasks={tasks.clone()} />
+                    <FileCards files={state.files.clone()} selected={state.selected} choices={choices::all_choices(&state)} questions={choices::questions(&state)} tasks={tasks.clone()} />
                 }
             </section>
             <div class={classes!("body", with_nav.then_some("with-nav"), dock.is_some().then_some("with-dock"))}>

@@ -3,15 +3,15 @@
 use std::rc::Rc;
 
 use super::effect::Effect;
-use super::jobs;
-use super::reduce::Next;
+use super::next::Next;
+use super::workers;
 use crate::protocol::{Failure, Request};
 
 /// Asks for the benchmark of an op of the file that is shown.
 pub(super) fn ask(next: &mut Next, op: String) {
     if let Some(job) = next.state.selected {
         next.state.announcement = "Writing the benchmark…".into();
-        jobs::ask(next, Request::Benchmark { job, op });
+        workers::ask(next, Request::Benchmark { job, op });
     }
 }
 

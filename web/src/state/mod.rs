@@ -1,26 +1,32 @@
 //! The state of the page: one [`State`], one [`Action`], one pure [`reduce`], which says the [`Effect`]s that `tasks` carries
 //! out.
 
+mod action;
 mod benchmark;
 mod effect;
 mod file;
-pub(crate) mod jobs;
+mod jobs;
 mod kept;
 mod ledger;
-pub(crate) mod reduce;
+pub(crate) mod next;
+pub(crate) mod on_demand;
+mod outputs;
+mod reduce;
 mod remote;
 #[cfg(test)]
 pub mod testing;
 mod view;
+pub(crate) mod workers;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+pub use action::Action;
 pub use effect::{BlobKey, Effect, Purpose, Use};
 pub use file::{CompanionEntry, CompanionPhase, FileEntry, Phase, Role};
-pub use jobs::Sought;
 pub use kept::Kept;
-pub use reduce::{Action, reduce};
+pub use on_demand::Sought;
+pub use reduce::reduce;
 pub use remote::Remote;
 pub use view::{Dialog, Theme};
 

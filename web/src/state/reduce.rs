@@ -2,148 +2,17 @@
 
 use std::rc::Rc;
 
-use super::effect::{Effect, Purpose, Use};
-use super::{
-    ArtifactForm, Dialog, FileEntry, Kept, PerfettoState, Phase, Role, ServerArgs, State, Theme,
-    View, benchmark, jobs,
-};
-use crate::features::data_table::queries::grid::TableSettings;
+use super::next::{Next, stage_of};
+use super::{Action, Effect, FileEntry, PerfettoState, Phase, State};
+use super::{benchmark, jobs, on_demand, outputs};
 use crate::features::ranks::state as ranks;
 use crate::features::several::queries as roles;
 use crate::features::several::state as several;
 use crate::features::timeline::queries as dock;
 use crate::features::timeline::state as docked;
-use crate::protocol::{
-    ArtifactWish, Aside, EventRange, Failure, Format, JobId, KernelKey, Program, Progress,
-    RequestId, Response, Stage, StepWindow,
-};
-use crate::queries::address::Address;
+use crate::protocol::{Aside, JobId, Program, Progress, RequestId, Response, Stage};
 use crate::queries::page;
 use crate::shared::Shared;
-
-/// Everything that can happen.
-#[derive(Clone, Debug)]
-pub enum Action {
-    /// A file was dropped or picked.
-    Added(JobId, String, u64),
-    /// Another card was chosen.
-    Selected(JobId),
-    /// A card was closed.
-    Removed(JobId),
-    /// A person stopped a job.
-    Cancelled(JobId),
-    /// A stopped or failed file begins anew.
-    Restarted(JobId),
-    /// A person says what a file is for.
-    RoleSet(JobId, Role),
-    /// A companion that could not be read is tried again.
-    CompanionRetried(JobId, JobId),
-    /// The launch flags of a server were dropped.
-    ServerArgsDropped(ServerArgs),
-    /// A worker answered a request.
-    Received(RequestId, Box<Response>),
-    /// A worker is gone: it could not be loaded, or ran out of memory.
-    WorkerLost(JobId, Rc<Failure>),
-    /// Another view.
-    Shown(View),
-    /// Another stage, or all.
-    StageShown(Option<String>),
-    /// Another step of a file, or all of it.
-    StepShown(JobId, Option<StepWindow>),
-    /// Something is to be shown in the timeline.
-    InTimeline(jobs::Sought),
-    /// The timeline stands below the other views, or no longer.
-    Docked(bool),
-    /// It has another height there, in thousandths.
-    DockSized(u16),
-    /// A row of a table was selected that the timeline can show.
-    Followed(jobs::Sought),
-    /// Another device, or all.
-    DeviceShown(Option<String>),
-    /// What was launched before the window counts, or not.
-    BeforeWindowSet(bool),
-    /// The browser went back or forth in its history.
-    Addressed(Address),
-    /// Another theme.
-    Themed(Theme),
-    /// A table was sorted or filtered.
-    TableSet(String, TableSettings),
-    /// A dialog was opened.
-    DialogOpened(Dialog),
-    /// A dialog was closed. The browser says so some time later: by then another one may be open.
-    DialogClosed(Dialog),
-    /// A file entered or left the window.
-    DragOver(bool),
-    /// Single keys on or off.
-    KeysSet(bool),
-    /// Opened files are kept in the browser, or no longer.
-    KeepSet(bool),
-    /// What is kept now.
-    KeptFound(Kept),
-    /// A newer build of the page is ready; or a person does not want it now.
-    NewerFound(bool),
-    /// The page is about to be loaded again, with its files.
-    Leaving,
-    /// Another Perfetto.
-    PerfettoUrlSet(String),
-    /// A person saw the stored address and agreed to it.
-    PerfettoKnown,
-    /// "Open in Perfetto" went on.
-    PerfettoMoved(PerfettoState),
-    /// Impossible durations: clip or not. The plan is made again.
-    Replanning(JobId, bool),
-    /// The repaired file is asked for.
-    RepairAsked(JobId, Format, Purpose),
-    /// The log of the written repair is asked for.
-    LogAsked(JobId),
-    /// A window for Perfetto was opened; or the browser refused it.
-    PerfettoOpened { job: JobId, blocked: bool },
-    /// An artifact is asked for.
-    ArtifactAsked(JobId, &'static str, Box<ArtifactWish>, Use),
-    /// A kernel's launches and places are asked for.
-    KernelAsked(JobId, KernelKey),
-    /// What ran around an event is asked for.
-    WindowAsked(JobId, u32),
-    /// Events of a snapshot were chosen: it is read again.
-    EventsChosen(JobId, EventRange),
-    /// An earlier snapshot was chosen to compare with, or none.
-    EarlierChosen(JobId, Option<JobId>),
-    /// A trace was chosen that may say more of a snapshot, or none.
-    TraceChosen(JobId, Option<JobId>),
-    /// What a person told or chose for artifacts.
-    FormSet(ArtifactForm),
-    /// A benchmark's configuration was chosen; its digest is a run detail.
-    BenchmarkConfigChosen(Vec<u8>),
-    /// A benchmark of an op is to be copied.
-    BenchmarkAsked(String),
-    /// The launch flags of a server were taken away.
-    ServerArgsCleared,
-    /// Something failed that belongs to no file.
-    Noticed(Rc<Failure>),
-    /// A notice was closed.
-    NoticeClosed(usize),
-    /// Something worth saying was done.
-    Announced(String),
-}
-
-/// A state that is being changed, and the effects of that.
-pub(crate) struct Next {
-    pub(crate) state: State,
-    pub(crate) effects: Vec<Effect>,
-}
-
-impl Next {
-    /// Changes a file.
-    pub(crate) fn update(&mut self, job: JobId, change: impl FnOnce(&mut FileEntry)) {
-        update(&mut self.state, job, change);
-    }
-
-    /// A number for a request.
-    pub(crate) fn number(&mut self) -> RequestId {
-        self.state.last_request = RequestId(self.state.last_request.0 + 1);
-        self.state.last_request
-    }
-}
 
 /// The state after `action`, and what is to be done.
 #[must_use]
@@ -155,8 +24,8 @@ pub fn reduce(state: &State, action: Action) -> (State, Vec<Effect>) {
     if !is_progress {
         several::follow(&mut next);
         ranks::follow(&mut next);
-        jobs::draw_memory(&mut next);
-        jobs::draw_lanes(&mut next);
+        on_demand::draw_memory(&mut next);
+        on_demand::draw_lanes(&mut next);
     }
     (next.state, next.effects)
 }
@@ -175,25 +44,25 @@ fn act(next: &mut Next, action: Action) {
         Action::CompanionRetried(job, companion) => several::retry(next, job, companion),
         Action::Received(id, response) => receive(next, id, *response),
         Action::WorkerLost(job, failure) => jobs::lost(next, job, &failure),
-        Action::Replanning(job, clip) => jobs::replan(next, job, clip),
-        Action::RepairAsked(job, format, purpose) => jobs::repair(next, job, format, purpose),
-        Action::LogAsked(job) => jobs::save_log(next, job),
-        Action::PerfettoOpened { job, blocked } => jobs::open_in_perfetto(next, job, blocked),
+        Action::Replanning(job, clip) => outputs::replan(next, job, clip),
+        Action::RepairAsked(job, format, purpose) => outputs::repair(next, job, format, purpose),
+        Action::LogAsked(job) => outputs::save_log(next, job),
+        Action::PerfettoOpened { job, blocked } => outputs::open_in_perfetto(next, job, blocked),
         Action::ArtifactAsked(job, name, wish, what) => {
-            jobs::artifact(next, job, name, *wish, what);
+            outputs::artifact(next, job, name, *wish, what);
         }
-        Action::KernelAsked(job, key) => jobs::kernel(next, job, key),
-        Action::WindowAsked(job, event) => jobs::window(next, job, event),
+        Action::KernelAsked(job, key) => on_demand::kernel(next, job, key),
+        Action::WindowAsked(job, event) => on_demand::window(next, job, event),
         Action::EventsChosen(job, events) => jobs::read_events(next, job, events),
-        Action::EarlierChosen(job, earlier) => jobs::changes(next, job, earlier),
-        Action::TraceChosen(job, trace) => jobs::in_trace(next, job, trace),
+        Action::EarlierChosen(job, earlier) => on_demand::changes(next, job, earlier),
+        Action::TraceChosen(job, trace) => on_demand::in_trace(next, job, trace),
         Action::Shown(view) => state.view = view,
         Action::StageShown(stage) => state.stage = stage,
         Action::StepShown(job, step) => jobs::show_step(next, job, step),
         Action::Docked(docked) => docked::dock(next, docked),
         Action::DockSized(height) => state.dock_height = dock::bounded(height),
         Action::Followed(sought) => docked::follow(next, sought),
-        Action::InTimeline(sought) => jobs::show_in_timeline(next, sought),
+        Action::InTimeline(sought) => on_demand::show_in_timeline(next, sought),
         Action::DeviceShown(device) => state.device = device,
         Action::BeforeWindowSet(count) => state.count_before_window = count,
         Action::Addressed(address) => page::apply(state, &address),
@@ -222,7 +91,7 @@ fn act(next: &mut Next, action: Action) {
         Action::PerfettoKnown => state.perfetto_known = true,
         Action::PerfettoMoved(to) => state.perfetto = to,
         Action::FormSet(form) => state.form = form,
-        Action::BenchmarkConfigChosen(bytes) => jobs::benchmark_config(next, bytes),
+        Action::BenchmarkConfigChosen(bytes) => on_demand::benchmark_config(next, bytes),
         Action::BenchmarkAsked(op) => benchmark::ask(next, op),
         Action::ServerArgsDropped(flags) => state.server_args = Some(flags),
         Action::ServerArgsCleared => state.server_args = None,
@@ -232,14 +101,6 @@ fn act(next: &mut Next, action: Action) {
         }
         Action::Announced(text) => state.announcement = text,
         Action::Selected(_) | Action::DialogClosed(_) | Action::NoticeClosed(_) => {}
-    }
-}
-
-pub(crate) fn update(state: &mut State, job: JobId, change: impl FnOnce(&mut FileEntry)) {
-    if let Some(place) = state.files.iter().position(|file| file.job == job) {
-        let mut file = FileEntry::clone(&state.files[place]);
-        change(&mut file);
-        state.files[place] = Shared::new(file);
     }
 }
 
@@ -324,7 +185,7 @@ fn receive(next: &mut Next, id: RequestId, response: Response) {
                     file.recorded_told = Shared::new(told);
                 }
             });
-            jobs::tell_lanes(next, job);
+            on_demand::tell_lanes(next, job);
         }
         Response::Companion { job, companion, failure } => {
             several::answered(next, job, companion, failure);
@@ -336,7 +197,7 @@ fn receive(next: &mut Next, id: RequestId, response: Response) {
         Response::Compared { job, with: _, comparison } => {
             several::compared(next, job, id, comparison);
         }
-        Response::Repaired { job, repaired } => jobs::repaired(next, job, id, repaired),
+        Response::Repaired { job, repaired } => outputs::repaired(next, job, id, repaired),
         Response::Kernel { job, kernel } => next.update(job, |file| {
             file.kernel.answer(id, Ok(kernel));
         }),
@@ -360,7 +221,7 @@ fn receive(next: &mut Next, id: RequestId, response: Response) {
         Response::BenchmarkConfig { job: _, digest } => {
             next.state.form.facts.insert("benchmark_config_hash".to_owned(), digest);
         }
-        Response::Artifacts { job, artifacts } => jobs::artifacts_made(next, job, id, artifacts),
+        Response::Artifacts { job, artifacts } => outputs::artifacts_made(next, job, id, artifacts),
         Response::NoArtifacts { job, failure } => next.update(job, |file| {
             file.artifacts.answer(id, Err(failure));
         }),
@@ -377,17 +238,15 @@ fn go_on(file: &mut FileEntry, progress: Progress) {
     }
 }
 
-pub(crate) fn stage_of(file: &FileEntry, stage: Stage) -> Progress {
-    let n_events = file.opened.as_ref().map_or(0, |opened| opened.n_events);
-    Progress { stage, done: file.size, total: file.size, n_events }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::testing::{reduce, said};
     use super::*;
-    use crate::protocol::{Analyses, Opened, Plan, Repaired, Triage};
-    use crate::state::Remote;
+    use crate::protocol::{
+        Analyses, ArtifactWish, Failure, Format, Opened, Plan, Repaired, Triage,
+    };
+    use crate::state::effect::Purpose;
+    use crate::state::{Dialog, Remote, Use, View};
 
     fn after(actions: impl IntoIterator<Item = Action>) -> State {
         actions.into_iter().fold(State::default(), |state, action| reduce(&state, action))

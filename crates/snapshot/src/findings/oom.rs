@@ -3,7 +3,8 @@
 use report::units::{count, plural};
 use report::{Confidence, Finding};
 
-use super::{LEAST_CLASS, LEVERS, SHAPES, stable};
+use super::peak::{LEAST_CLASS, LEVERS};
+use super::{SHAPES, stable};
 use crate::amounts::{percent, share, size};
 use crate::claim::put;
 use crate::classes::{Class, function_of};

@@ -12,7 +12,7 @@ use super::queries::{
 };
 use crate::components::icon;
 use crate::features::several::companions::role_question;
-use crate::features::several::queries::{Choice, Question};
+use crate::features::several::queries::choices::{Choice, Question};
 use crate::protocol::{Aside, JobId};
 use crate::queries::status::{card_text, percent_read};
 use crate::shared::Shared;

@@ -4,8 +4,8 @@
 use crate::features::several::queries as roles;
 use crate::protocol::{JobId, Request};
 use crate::shared::Shared;
-use crate::state::reduce::Next;
-use crate::state::{FileEntry, Phase, Remote, Role, State, jobs};
+use crate::state::next::Next;
+use crate::state::{FileEntry, Phase, Remote, Role, State, workers};
 
 /// What the worker of another rank has written down, and the job of that file.
 pub type OtherRank = (JobId, Shared<Vec<u8>>);
@@ -14,7 +14,7 @@ pub type OtherRank = (JobId, Shared<Vec<u8>>);
 /// made with.
 pub(crate) fn follow(next: &mut Next) {
     for job in to_ask(&next.state) {
-        let id = jobs::ask(next, Request::RankCalls { job });
+        let id = workers::ask(next, Request::RankCalls { job });
         next.update(job, |file| file.calls = id.map_or(Remote::Idle, Remote::Pending));
     }
     let shown = next.state.selected_file().filter(|file| answers(file));
@@ -26,7 +26,7 @@ pub(crate) fn follow(next: &mut Next) {
     let (job, others) = (file.job, others(&next.state, file.job));
     if others != file.ranks && next.state.files.iter().all(is_known) {
         next.update(job, |file| file.ranks = others);
-        jobs::diagnose(next, job);
+        workers::diagnose(next, job);
     }
 }
 

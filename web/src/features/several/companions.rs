@@ -3,7 +3,8 @@
 use kinetoscope::report::units;
 use yew::prelude::*;
 
-use super::queries::{Question, maps_nothing};
+use super::queries::choices::Question;
+use super::queries::maps_nothing;
 use crate::components::{About, failure_card, icon};
 use crate::protocol::{Beside, CaptureFacts, Companion};
 use crate::state::{Action, CompanionEntry, CompanionPhase, FileEntry, Phase, Role, View};

@@ -7,8 +7,8 @@ use crate::protocol::{
     Artifact, Aside, Beside, Companion, Comparison, Failure, JobId, Request, RequestId, Stage,
 };
 use crate::shared::Shared;
-use crate::state::jobs;
-use crate::state::reduce::{Next, stage_of, update};
+use crate::state::next::{Next, stage_of, update};
+use crate::state::workers;
 use crate::state::{CompanionEntry, CompanionPhase, FileEntry, Phase, Remote, Role, State};
 
 /// A person's choice. Only one file at a time is what another is compared with, its mapping trace or its kernel map.
@@ -34,14 +34,14 @@ pub(crate) fn follow(next: &mut Next) {
         }
         set_companions(&mut next.state, job, &companions);
         if live {
-            jobs::triage(next, job);
+            workers::triage(next, job);
         }
     }
     let count = next.state.count_before_window;
     for job in roles::counting_otherwise(&next.state) {
         let asked = next.state.file(job).and_then(|file| file.ledger.asked.triage_counts);
         if asked != Some(count) {
-            jobs::triage(next, job);
+            workers::triage(next, job);
         }
     }
     for compared in roles::comparisons(&next.state) {
@@ -50,7 +50,7 @@ pub(crate) fn follow(next: &mut Next) {
         if known == Some(&compared) {
             continue;
         }
-        let id = jobs::ask(next, Request::Describe { job: with });
+        let id = workers::ask(next, Request::Describe { job: with });
         next.update(job, |file| {
             file.ledger.compared = Some(compared);
             file.comparison = Some((with, id.map_or(Remote::Idle, Remote::Pending)));
@@ -85,7 +85,7 @@ pub(crate) fn retry(next: &mut Next, job: JobId, companion: JobId) {
             known.phase = CompanionPhase::Waiting;
         }
     });
-    jobs::triage(next, job);
+    workers::triage(next, job);
 }
 
 /// A companion is read, or cannot be.
@@ -141,7 +141,7 @@ pub(crate) fn described(
     let Some(job) = next.state.files.iter().find(waits).map(|file| file.job) else { return };
     let comparison = match run {
         Ok(run) => {
-            let id = jobs::ask(next, Request::Compare { job, with, run });
+            let id = workers::ask(next, Request::Compare { job, with, run });
             id.map_or(Remote::Idle, Remote::Pending)
         }
         Err(failure) => Remote::Failed(Rc::new(failure)),

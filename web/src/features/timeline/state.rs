@@ -1,8 +1,8 @@
 //! The timeline below a view: it follows the row that is selected in a table of the view.
 
 use crate::protocol::JobId;
-use crate::state::reduce::Next;
-use crate::state::{Sought, View, jobs};
+use crate::state::next::Next;
+use crate::state::{Sought, View, on_demand};
 
 /// What a selected row is about, and the file and view of its table.
 pub type Followed = (JobId, View, Sought);
@@ -29,6 +29,6 @@ fn catch_up(next: &mut Next) {
     if let Some((job, view, sought)) = next.state.followed.take_if(|_| shown)
         && place == (Some(job), view)
     {
-        jobs::show_in_timeline(next, sought);
+        on_demand::show_in_timeline(next, sought);
     }
 }

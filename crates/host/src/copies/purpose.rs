@@ -1,0 +1,149 @@
+//! What an `aten::copy_` was for.
+
+use serde::Serialize;
+use serde_json::Value;
+use trace::Details;
+
+use super::is_copy;
+use crate::links::GpuSlice;
+use crate::slices::{HostSlice, Slices};
+
+/// What an `aten::copy_` was for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "docs/formats.md lists them")]
+pub enum Purpose {
+    NoGpu,
+    #[serde(rename = "h2d_pageable")]
+    ToDevicePageable,
+    #[serde(rename = "h2d_pinned")]
+    ToDevicePinned,
+    #[serde(rename = "h2d_unknown")]
+    ToDevice,
+    #[serde(rename = "d2h_pageable")]
+    ToHostPageable,
+    #[serde(rename = "d2h_pinned")]
+    ToHostPinned,
+    #[serde(rename = "d2h_unknown")]
+    ToHost,
+    #[serde(rename = "p2p")]
+    BetweenDevices,
+    #[serde(rename = "d2d")]
+    OnDevice,
+    MemcpyOther,
+    KernelUnknown,
+    Cast,
+    Broadcast,
+    KernelSameDtype,
+    Layout,
+    Same,
+}
+
+impl Purpose {
+    /// What a person reads.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::NoGpu => "no GPU work",
+            Self::ToDevicePageable => "to the GPU, pageable memory",
+            Self::ToDevicePinned => "to the GPU, pinned memory",
+            Self::ToDevice => "to the GPU",
+            Self::ToHostPageable => "to the CPU, pageable memory",
+            Self::ToHostPinned => "to the CPU, pinned memory",
+            Self::ToHost => "to the CPU",
+            Self::BetweenDevices => "between GPUs",
+            Self::OnDevice => "on the GPU",
+            Self::MemcpyOther => "another copy",
+            Self::KernelUnknown => "a kernel; input types are not recorded",
+            Self::Cast => "another type",
+            Self::Broadcast => "another size",
+            Self::KernelSameDtype => "the same type and size; strides are not recorded",
+            Self::Layout => "another layout",
+            Self::Same => "the same type, size and layout",
+        }
+    }
+}
+
+/// What an `aten::copy_` was for: a copy on the GPU tells by its name, a kernel by what the op was called with.
+pub(super) fn purpose(
+    slices: &Slices<'_>,
+    details: &Details,
+    op: &HostSlice,
+    gpu: &[&GpuSlice],
+) -> Purpose {
+    if gpu.is_empty() {
+        return Purpose::NoGpu;
+    }
+    if let Some(copy) = gpu.iter().find(|one| is_copy(slices, one)) {
+        let name = slices.name(&copy.slice);
+        let by_memory = |[pageable, pinned, unknown]: [Purpose; 3]| {
+            if name.contains("Pageable") {
+                pageable
+            } else if name.contains("Pinned") {
+                pinned
+            } else {
+                unknown
+            }
+        };
+        return if name.contains("HtoD") {
+            by_memory([Purpose::ToDevicePageable, Purpose::ToDevicePinned, Purpose::ToDevice])
+        } else if name.contains("DtoH") {
+            by_memory([Purpose::ToHostPageable, Purpose::ToHostPinned, Purpose::ToHost])
+        } else if name.contains("PtoP") {
+            Purpose::BetweenDevices
+        } else if name.contains("DtoD") {
+            Purpose::OnDevice
+        } else {
+            Purpose::MemcpyOther
+        };
+    }
+    by_inputs(details, op).unwrap_or(Purpose::KernelUnknown)
+}
+
+fn by_inputs(details: &Details, op: &HostSlice) -> Option<Purpose> {
+    let inputs = details.inputs(op.row)?;
+    let list = |json: &str| serde_json::from_str::<Vec<Value>>(json).ok();
+    let (types, dims) =
+        (list(details.texts.get(inputs.types))?, list(details.texts.get(inputs.dims))?);
+    let ([to_type, from_type, ..], [to_dims, from_dims, ..]) = (&types[..], &dims[..]) else {
+        return None;
+    };
+    if to_type != from_type {
+        return Some(Purpose::Cast);
+    }
+    if to_dims != from_dims {
+        return Some(Purpose::Broadcast);
+    }
+    let strides = details.strides(op.row).and_then(list);
+    let Some([to_strides, from_strides, ..]) = strides.as_deref() else {
+        return Some(Purpose::KernelSameDtype);
+    };
+    let numbers = |value: &Value| -> Option<Vec<i64>> {
+        value.as_array()?.iter().map(Value::as_i64).collect()
+    };
+    let dims = numbers(to_dims)?;
+    let (to, from) = (numbers(to_strides)?, numbers(from_strides)?);
+    let wide = |strides: &[i64]| -> Vec<i64> {
+        dims.iter().zip(strides).filter(|(n, _)| **n > 1).map(|(_, stride)| *stride).collect()
+    };
+    let moves =
+        !is_contiguous(&dims, &to) || !is_contiguous(&dims, &from) || wide(&to) != wide(&from);
+    Some(if moves { Purpose::Layout } else { Purpose::Same })
+}
+
+/// Dense and row major; dimensions of size 1 do not matter.
+fn is_contiguous(dims: &[i64], strides: &[i64]) -> bool {
+    if dims.contains(&0) {
+        return true;
+    }
+    let mut expected = 1_i64;
+    for (n, stride) in dims.iter().zip(strides).rev() {
+        if *n != 1 {
+            if *stride != expected {
+                return false;
+            }
+            expected = expected.saturating_mul(*n);
+        }
+    }
+    true
+}

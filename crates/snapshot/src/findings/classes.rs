@@ -1,0 +1,187 @@
+//! Kinds of memory with a remedy of their own: scores of attention, temporaries and state of optimizers, graphs of autograd that no
+//! backward pass uses.
+
+use report::units::{count, plural};
+use report::{Confidence, Finding};
+
+use super::peak::{NEARLY_EQUAL, falls};
+use crate::amounts::{percent, size};
+use crate::claim::put;
+use crate::classes::Class;
+use crate::report::Timeline;
+use crate::site::of_it_in;
+
+/// Attention that stores its scores is worth a finding from this share of the peak on, in percent.
+const LEAST_ATTENTION: f64 = 10.0;
+
+/// Activations that no backward pass uses are worth a finding from this share of the peak on, in percent.
+const LEAST_UNUSED: f64 = 10.0;
+
+/// State that is replaced is worth a finding from this share of the peak on, in percent.
+const LEAST_REPLACED: f64 = 5.0;
+
+/// Temporaries of the optimizer are worth a finding from this share of the peak on, in percent.
+const LEAST_TEMPORARIES: f64 = 10.0;
+
+/// Attention that stores the scores of all pairs of positions.
+pub(super) fn attention(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
+    let (sites, peak) = (&timeline.classes.attention, timeline.replay.peak_requested);
+    let bytes = sites.iter().fold(0_i64, |sum, (_, bytes)| sum.saturating_add(*bytes));
+    let share = percent(bytes, peak);
+    let Some(rest) = timeline.classes.falls.attention else { return };
+    let Some((site, most)) = sites.first().filter(|_| share >= LEAST_ATTENTION) else { return };
+    let most = match bytes == *most {
+        true => format!("all from {site}"),
+        false => format!("{} of them from {site}", size(*most)),
+    };
+    let observation = format!(
+        "Device {device}: {} of the {} in use at the peak ({share:.0}%) were allocated in functions of attention that take a softmax, {most}.",
+        size(bytes),
+        size(peak),
+    );
+    put(
+        to,
+        "unfused-attention",
+        Confidence::Medium,
+        [
+            &observation,
+            "The scores of all pairs of positions are stored: their memory grows with the square of the sequence length.",
+            "Compute attention with torch.nn.functional.scaled_dot_product_attention: its fused kernels store no scores, where data \
+                 type, head size and mask permit them.",
+            &falls(
+                timeline,
+                "these blocks",
+                (peak, rest),
+                match timeline.classes.bytes_of(Class::Activation) {
+                    // (Without a backward pass it has no temporaries.)
+                    bytes if bytes == timeline.classes.never_used => {
+                        "The outputs of attention, which are counted, stay."
+                    }
+                    _ => {
+                        "Temporaries of their backward pass, which are not counted, go too; the outputs of attention, which are counted, \
+                      stay."
+                    }
+                },
+            ),
+            &format!("devices.{device}.replay.peak_by_site"),
+        ],
+    );
+}
+
+/// Temporaries that an optimizer of PyTorch frees within its step.
+pub(super) fn temporaries(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
+    let peak = timeline.replay.peak_requested;
+    let Some(of) = &timeline.classes.falls.temporaries else { return };
+    let share = percent(of.bytes, peak);
+    if share < LEAST_TEMPORARIES {
+        return;
+    }
+    let observation = format!(
+        "Device {device}: {} of the {} in use at the peak ({share:.0}%) are temporaries of the optimizer, freed within its step, in {}{}.",
+        size(of.bytes),
+        size(peak),
+        plural(of.blocks, "block", "blocks"),
+        of_it_in(of.inside.as_ref())
+    );
+    let why = match of.update.is_foreach {
+        true => {
+            "The optimizer updates all parameters in one loop (foreach): each temporary exists once per parameter at the same time."
+        }
+        false => {
+            "The optimizer updates one parameter at a time, and the largest one sets the size of its temporaries."
+        }
+    };
+    const FUSED: &str = "Give the optimizer fused=True (Adam, AdamW; SGD from PyTorch 2.3): its kernel allocates no temporaries.";
+    let action = match (of.update.has_fused, of.update.is_foreach) {
+        (true, true) => {
+            format!("{FUSED} Or foreach=False: it then updates one parameter at a time.")
+        }
+        (true, false) => FUSED.to_owned(),
+        (false, _) => {
+            "Give the optimizer foreach=False: it then updates one parameter at a time.".to_owned()
+        }
+    };
+    let stays = match of.update.is_foreach {
+        true => "With foreach=False, the temporaries of one parameter come on top.",
+        false => "",
+    };
+    let (rest, event) = of.rest;
+    let mut validation = falls(timeline, "these temporaries", (peak, rest), stays);
+    if percent(rest, peak) >= NEARLY_EQUAL {
+        validation.push_str(&format!(
+            " Memory in use then peaks before event {}: it falls further only where that peak falls, too.",
+            count(event as u64)
+        ));
+    }
+    put(
+        to,
+        "optimizer-temporaries",
+        Confidence::High,
+        [&observation, why, &action, &validation, &format!("classes.{device}")],
+    );
+}
+
+/// Activations that forward saved for a backward pass that did not run.
+pub(super) fn unused_graph(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
+    let (bytes, peak) = (timeline.classes.never_used, timeline.replay.peak_requested);
+    let share = percent(bytes, peak);
+    if share < LEAST_UNUSED {
+        return;
+    }
+    let observation = format!(
+        "Device {device}: {} of the {} in use at the peak ({share:.0}%) were saved in forward for a backward pass and freed with the \
+         graph of autograd, without a backward pass.",
+        size(bytes),
+        size(peak),
+    );
+    let is_all = timeline.classes.bytes_of(Class::Activation) == bytes;
+    let rest = timeline.classes.falls.class.filter(|_| is_all);
+    let rest =
+        rest.filter(|_| timeline.classes.largest().is_some_and(|it| it.0 == Class::Activation));
+    put(
+        to,
+        "graph-without-backward",
+        Confidence::High,
+        [
+            &observation,
+            "Outside torch.no_grad() and torch.inference_mode(), each layer keeps for backward what the next layers no longer need.",
+            "For inference and evaluation, call the model under torch.inference_mode() or torch.no_grad().",
+            &rest.map_or_else(String::new, |rest| {
+                falls(
+                    timeline,
+                    "these blocks",
+                    (peak, rest),
+                    "On top comes what one layer needs while it runs.",
+                )
+            }),
+            &format!("classes.{device}"),
+        ],
+    );
+}
+
+/// State that the optimizer makes anew in each step.
+pub(super) fn replaced(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
+    let (made, freed) = timeline.classes.state;
+    // (Of the first step nothing is freed.)
+    if percent(freed, timeline.replay.peak_requested) < LEAST_REPLACED || freed < made / 2 {
+        return;
+    }
+    let observation = format!(
+        "Device {device}: the optimizer allocates {} of state and frees {} of older state.",
+        size(made),
+        size(freed)
+    );
+    put(
+        to,
+        "optimizer-state-replaced",
+        Confidence::Medium,
+        [
+            &observation,
+            "Each step makes new tensors instead of writing to those that are there.",
+            "Update the state in place (mul_, add_, addcmul_, addcdiv_), or use an optimizer of torch.optim with fused=True, or with \
+             foreach=False: its default makes a temporary per parameter at once.",
+            "After the first step, the optimizer allocates no state.",
+            &format!("classes.{device}"),
+        ],
+    );
+}

@@ -1,0 +1,228 @@
+//! What most of the memory in use at the peak is for, and which call sites allocated it.
+
+use report::units::{count, plural};
+use report::{Confidence, Finding};
+
+use crate::amounts::{percent, size};
+use crate::claim::put;
+use crate::classes::{AtPeak, Class, Falls};
+use crate::report::Timeline;
+use crate::site::{NO_STACK, of_it_in};
+use crate::spelling::has;
+
+/// A class of memory is worth a finding from this share of the peak on, in percent.
+pub(crate) const LEAST_CLASS: f64 = 30.0;
+
+/// A peak that is at least this part of the highest one, in percent, is nearly equal to it.
+pub(super) const NEARLY_EQUAL: f64 = 95.0;
+
+/// What is known of a class of memory.
+pub(super) struct Lever {
+    pub(super) class: Class,
+    /// Why it is in use, where its name does not say it.
+    pub(super) why: &'static str,
+    /// What makes it smaller.
+    pub(super) action: &'static str,
+    /// What the replay without it does not count.
+    pub(super) stays: &'static str,
+}
+
+pub(super) const LEVERS: &[Lever] = &[
+    Lever {
+        class: Class::Activation,
+        why: "",
+        action: "Checkpoint each layer of the model (torch.utils.checkpoint; in Transformers gradient_checkpointing_enable()). One checkpoint \
+                 around the whole model would save nothing: backward computes all of it again at once. Or reduce the batch or the sequence \
+                 length.",
+        stays: "On top comes what a checkpoint keeps: the inputs of the layers, and one layer while backward computes it again.",
+    },
+    Lever {
+        class: Class::Gradient,
+        why: "",
+        action: "Shard gradients across GPUs, or free them before the next forward pass: zero_grad(set_to_none=True).",
+        stays: "Of sharded gradients, the part of this GPU comes on top.",
+    },
+    Lever {
+        class: Class::OptimizerState,
+        why: "",
+        action: "Use an optimizer with 8-bit state, shard the state across GPUs, or offload it.",
+        stays: "8-bit state keeps a quarter of 32-bit state, and sharded state the part of this GPU: these come on top.",
+    },
+    Lever {
+        class: Class::Cast,
+        why: "Autocast copies each weight once per forward pass, and autograd keeps the copies until backward has used them.",
+        action: "Hold the weights in the lower precision, so that autocast makes no copies; or checkpoint the modules.",
+        stays: "Copies of activations, which these blocks include, stay where the weights alone change.",
+    },
+    Lever {
+        class: Class::Parameter,
+        why: "",
+        action: "Load the weights in a lower precision, or shard them across GPUs.",
+        stays: "16-bit weights keep half of 32-bit ones, sharded weights the part of this GPU: these come on top.",
+    },
+];
+
+/// The peak without some blocks, and what that does not count.
+#[inline(never)]
+pub(super) fn falls(
+    timeline: &Timeline,
+    what: &str,
+    (peak, rest): (i64, i64),
+    stays: &str,
+) -> String {
+    // (A range of the events may have nothing else.)
+    if rest == 0 {
+        return String::new();
+    }
+    let failed = if timeline.ooms.is_empty() { "" } else { " until memory ran out" };
+    format!(
+        "Without {what} the recorded events peak at {} instead of {}{failed}. {stays}",
+        size(rest),
+        size(peak)
+    )
+    .trim_end()
+    .to_owned()
+}
+
+/// How many lines of a function are summed, if several are.
+#[inline(never)]
+fn lines_of(of: &AtPeak) -> String {
+    if of.n_lines > 1 { format!(" ({} of its lines together)", of.n_lines) } else { String::new() }
+}
+
+/// The call sites that make the peak.
+pub(super) fn peak(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
+    let named = class_of_peak(device, timeline, to);
+    let Falls { sites: Some(rest), makers, .. } = &timeline.classes.falls else { return };
+    let [top, others @ ..] = makers.as_slice() else { return };
+    // (What is there from the first events to the end is what the recording is about: nothing frees it earlier.)
+    if named.is_some_and(|site| *site == top.site) || top.stands_from.is_some() {
+        return;
+    }
+    // (Temporaries of the optimizer have a finding of their own.)
+    let is_loop = top.inside.as_ref().is_some_and(|inside| has(&inside.0, "_multi_tensor_"));
+    let temporaries = timeline.classes.falls.temporaries.as_ref();
+    if is_loop && others.is_empty() && temporaries.is_some_and(|of| of.bytes == top.bytes) {
+        return;
+    }
+    let mut observation = format!(
+        "Device {device}: {}{} allocated {} of the {} in use at the peak ({:.0}%) in {}{}.",
+        top.site,
+        lines_of(top),
+        size(top.bytes),
+        size(top.level),
+        percent(top.bytes, top.level),
+        plural(top.blocks, "block", "blocks"),
+        of_it_in(top.inside.as_ref())
+    );
+    for other in others {
+        observation.push_str(&format!(
+            " Of the {} in use before event {}, {}{} allocated {}{}.",
+            size(other.level),
+            count(other.event as u64),
+            other.site,
+            lines_of(other),
+            size(other.bytes),
+            of_it_in(other.inside.as_ref())
+        ));
+    }
+    let hypothesis = match others {
+        [] => "",
+        _ => {
+            "These peaks are nearly equal: memory in use falls only where all of these call sites use less."
+        }
+    };
+    let (action, stays) = match &top.inside {
+        _ if top.activations.saturating_mul(2) >= top.bytes => (
+            "Backward needs these bytes: checkpoint the function (torch.utils.checkpoint), or call it on smaller inputs.".to_owned(),
+            "On top comes what a checkpoint keeps: the inputs of the function, and one call of it while backward computes it again.",
+        ),
+        Some((frame, _)) if has(frame, "_multi_tensor_") => (
+            "Give the optimizer fused=True, or foreach=False: its loops over all tensors at once (foreach) keep temporaries of all of them."
+                .to_owned(),
+            "",
+        ),
+        Some((frame, _)) => {
+            (format!("Compute what {frame} allocates in parts, or on smaller inputs."), "")
+        }
+        None if top.site.starts_with("<autograd>") => {
+            ("The backward of this op holds these bytes: compute the op in parts, or on smaller inputs.".to_owned(), "")
+        }
+        None if top.n_lines > 1 => {
+            ("Free what these lines allocate earlier, or compute it in place or in parts.".to_owned(), "")
+        }
+        None => ("Free what this line allocates earlier, or compute it in parts.".to_owned(), ""),
+    };
+    put(
+        to,
+        "dominant-site",
+        Confidence::High,
+        [
+            &observation,
+            hypothesis,
+            &action,
+            &falls(timeline, "these blocks", (top.level, *rest), stays),
+            &format!("devices.{device}.replay.peak_by_site"),
+        ],
+    );
+}
+
+/// What most of the peak is for; returns the call site that it names.
+fn class_of_peak<'a>(
+    device: &str,
+    timeline: &'a Timeline,
+    to: &mut Vec<Finding>,
+) -> Option<&'a str> {
+    let peak = timeline.replay.peak_requested;
+    let (class, bytes, site, of_site) = timeline.classes.largest()?;
+    let (share, lever) = (percent(bytes, peak), LEVERS.iter().find(|of| of.class == class)?);
+    if share < LEAST_CLASS {
+        return None;
+    }
+    // (They have a finding of their own.)
+    if class == Class::Activation && timeline.classes.never_used.saturating_mul(2) >= bytes {
+        return Some(site);
+    }
+    let rest = timeline.classes.falls.class?;
+    let most = match site {
+        NO_STACK => String::new(),
+        site if of_site == bytes => format!(", all from {site}"),
+        site => format!(", {} of them from {site}", size(of_site)),
+    };
+    let least = if timeline.classes.may_be_more(class) { "at least " } else { "" };
+    let observation = format!(
+        "Device {device}: {least}{} of the {} in use at the peak ({share:.0}%) are {}{most}.",
+        size(bytes),
+        size(peak),
+        class.label(),
+    );
+    // A checkpoint drops the copies that autocast makes of activations, too.
+    let casts = timeline.classes.bytes_of(Class::Cast);
+    let what = match class {
+        Class::Activation if casts > 0 => &*format!(
+            "these blocks and the {} of copies by autocast, which a checkpoint drops too,",
+            size(casts)
+        ),
+        _ => "these blocks",
+    };
+    let steady = &timeline.classes.falls.steady;
+    let validation = match steady.as_ref().filter(|_| class == Class::OptimizerState) {
+        Some(it) => format!(
+            "The optimizer allocates this state from event {} on, and it stays: the next step peaks near {} ({} before that event and the \
+             state; an estimate), without the state near {}. {}",
+            count(it.event as u64),
+            size(it.peak()),
+            size(it.before),
+            size(it.before.max(rest)),
+            lever.stays
+        ),
+        None => falls(timeline, what, (peak, rest), lever.stays),
+    };
+    put(
+        to,
+        "peak-class",
+        timeline.classes.confidence(class),
+        [&observation, lever.why, lever.action, &validation, &format!("classes.{device}")],
+    );
+    Some(site)
+}
