@@ -1,4 +1,6 @@
-//! How Python spells frames of its own.
+//! How Python and its libraries spell frames.
+
+use trace::{StringId, StringTable};
 
 /// Where the interpreter imports modules (`Lib/importlib/_bootstrap.py`, frozen into it).
 const BOOTSTRAP: &str = "importlib._bootstrap>";
@@ -9,6 +11,13 @@ const LOADS: &str = ": _find_and_load";
 #[must_use]
 pub fn imports(frame: &str) -> bool {
     frame.ends_with(LOADS) && frame.contains(BOOTSTRAP)
+}
+
+/// Whether frames of the pipelines of Hugging Face Transformers are among the names: they make the data loader that inputs come from.
+#[must_use]
+pub fn has_pipeline(names: &StringTable) -> bool {
+    let is_of_pipeline = |id| names.get(StringId(id)).contains("transformers/pipelines/");
+    (0..names.len() as u32).any(is_of_pipeline)
 }
 
 #[cfg(test)]

@@ -236,7 +236,9 @@ impl Device<'_, '_> {
             (0..trace.strings.len() as u32).map(|id| trace.strings.get(trace::StringId(id)));
         let single = names.into_iter().any(|name| name.contains("SingleProcessDataLoaderIter"));
         let facts = RunFacts { single_process_loader: Some(single), ..*self.facts };
-        applicable(&["loader-workers"], &facts)
+        let of_pipeline = dialect::python::has_pipeline(&trace.strings);
+        let id = if of_pipeline { "pipeline-loader" } else { "loader-workers" };
+        applicable(&[id], &facts)
             .first()
             .map(|remedy| format!(" {}", remedy.action))
             .unwrap_or_default()
