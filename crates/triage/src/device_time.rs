@@ -22,6 +22,9 @@ pub(crate) struct DeviceTime {
     pub(crate) shown: Vec<(Category, i64)>,
     /// Communication with no other kernel beside it.
     pub(crate) exposed_communication_ns: i64,
+    /// Slices of communication, and the longest of them.
+    pub(crate) n_communication: u64,
+    pub(crate) longest_communication_ns: i64,
 }
 
 fn add_to(sums: &mut Vec<(Category, i64)>, category: Category, ns: i64) {
@@ -49,6 +52,8 @@ impl DeviceTime {
             let communicates = category == Category::Communication;
             if communicates {
                 communication.add(start, end);
+                time.n_communication += 1;
+                time.longest_communication_ns = time.longest_communication_ns.max(slice.dur_ns);
             } else if gpu.is_kernel(slice) {
                 rest.add(own.0, own.1);
             }
@@ -69,8 +74,7 @@ impl DeviceTime {
 
     /// The time of several devices together: sums.
     pub(crate) fn add(&mut self, other: &Self) {
-        let Self { span_ns, busy_ns, total_ns, by_category, shown, exposed_communication_ns } =
-            other;
+        let Self { span_ns, busy_ns, total_ns, by_category, shown, .. } = other;
         self.span_ns = self.span_ns.saturating_add(*span_ns);
         self.busy_ns = self.busy_ns.saturating_add(*busy_ns);
         self.total_ns = self.total_ns.saturating_add(*total_ns);
@@ -81,6 +85,9 @@ impl DeviceTime {
             add_to(&mut self.shown, *category, *ns);
         }
         self.exposed_communication_ns =
-            self.exposed_communication_ns.saturating_add(*exposed_communication_ns);
+            self.exposed_communication_ns.saturating_add(other.exposed_communication_ns);
+        self.n_communication += other.n_communication;
+        self.longest_communication_ns =
+            self.longest_communication_ns.max(other.longest_communication_ns);
     }
 }

@@ -295,8 +295,14 @@ fn communication(Seen { time, tp, waiting, n_devices, .. }: &Seen<'_>) -> Option
         0 => "",
         _ => ", with what was launched before profiling",
     };
+    // (A share that one of many calls makes is no matter of communication in general.)
+    let (n, longest_ns) = (time.n_communication, time.longest_communication_ns);
+    let longest = match n > 2 && longest_ns.saturating_mul(2) >= total_ns {
+        true => format!(" One of its {} calls takes {}.", units::count(n), units::time(longest_ns)),
+        false => String::new(),
+    };
     let text = format!(
-        "Communication{ranks} takes {} ({} of GPU time{early}); {exposed}.{waits}",
+        "Communication{ranks} takes {} ({} of GPU time{early}); {exposed}.{longest}{waits}",
         units::time(total_ns),
         units::percent(percent(total_ns, time.total_ns)),
     );
@@ -327,6 +333,15 @@ mod tests {
         let first = "Communication takes 5.00 ms (33.3% of GPU time); 5.00 ms of it is exposed (33.3% of the GPU span).";
         assert!(exposed[0].starts_with(first), "lost time comes first: {exposed:?}");
         assert_eq!(exposed[1], "Most GPU time goes to GEMM (66.7%), then Communication (33.3%).");
+        let mut one_long = Fixture::default();
+        one_long.push(kernel(GEMM).at(0, 10 * MS));
+        for n in 1..5 {
+            let dur_ns = if n == 2 { 6 * MS } else { MS };
+            one_long.push(kernel(REDUCE).at(10 * n * MS, dur_ns).on(0, 20));
+        }
+        let one_long = said(one_long);
+        let longest = |said: &String| said.contains(" One of its 4 calls takes 6.00 ms.");
+        assert!(one_long.iter().any(longest), "{one_long:?}");
         let mut hidden = Fixture::default();
         hidden.push(kernel(GEMM).at(0, 10 * MS));
         hidden.push(kernel(REDUCE).at(2 * MS, 5 * MS).on(0, 20));

@@ -32,6 +32,8 @@ pub(super) struct Advice {
 pub(super) struct Rule {
     /// Launches that go away, and the sum of their CPU times, where single launches are recorded.
     pub launches: Option<(u64, i64)>,
+    /// Time that goes away on the device and does not shorten the run, where that is much: the rest is launched no earlier.
+    pub held_ns: Option<i64>,
     /// For attention: the sum of the least times of the fused kernels, if it is known.
     pub attention_ns: Option<Option<i64>>,
     /// For collectives in a row: the latency of each.
@@ -73,6 +75,7 @@ pub(super) fn advice(
     if rule.launches.is_some() && !saves_launches(ground, &removed, saved_ns) {
         rule.launches = None;
     }
+    rule.held_ns = held_ns(&removed, saved_ns);
     Some(Advice { remedies, path, saved_ns, rule, removed })
 }
 
@@ -80,6 +83,13 @@ pub(super) fn advice(
 /// as the rotary embedding after a norm of queries and keys.
 fn has_left_nothing(candidate: &Candidate) -> bool {
     candidate.groups.len() == 1 && candidate.active.len() >= candidate.split.len()
+}
+
+/// How much of the time that goes away on the device shortens nothing; `None` where that is less than a tenth of it.
+fn held_ns(removed: &[Removed], saved_ns: i64) -> Option<i64> {
+    let gone_ns = removed.iter().fold(0_i64, |sum, part| sum.saturating_add(part.gpu_ns));
+    let held_ns = gone_ns.saturating_sub(saved_ns);
+    (held_ns.saturating_mul(10) >= gone_ns && held_ns > 0).then_some(held_ns)
 }
 
 /// Whether the launches that go away make a hundredth of what is saved: where the CPU is ahead they save nothing.

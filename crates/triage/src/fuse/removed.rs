@@ -58,6 +58,7 @@ pub(super) fn removed(
     let launches = (n_launches > 0).then(|| (n_launches, times().fold(0, i64::saturating_add)));
     let rule = Rule {
         launches,
+        held_ns: None,
         attention_ns,
         latency_ns: fusion.latency_ns,
         one_pass: fusion.keeps == Keeps::OnePass,

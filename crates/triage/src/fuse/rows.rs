@@ -190,7 +190,7 @@ struct Gain {
 }
 
 fn gain(advice: &Advice, wall: &Wall) -> Gain {
-    let Rule { launches, attention_ns, latency_ns, one_pass } = advice.rule;
+    let Rule { launches, held_ns, attention_ns, latency_ns, one_pass } = advice.rule;
     let of_gpu = match (attention_ns, latency_ns) {
         (None, Some(ns)) => format!(
             "{} of exposed time for each collective that goes away, as long as the shortest ones take; the bytes stay",
@@ -223,7 +223,13 @@ fn gain(advice: &Advice, wall: &Wall) -> Gain {
         None => "; no launches are recorded, so it is unknown where the GPU waits for the CPU"
             .to_owned(),
     };
-    let estimate = format!("This is an estimate: {of_gpu}{limit}.");
+    let held = held_ns.map_or_else(String::new, |ns| {
+        format!(
+            ". Of the device's time that goes away {} is left out: what follows is launched no earlier",
+            units::time(ns)
+        )
+    });
+    let estimate = format!("This is an estimate: {of_gpu}{limit}{held}.");
     let sentence = format!(
         " It saves at most {} ({} of {}). {estimate}",
         units::time(advice.saved_ns),
