@@ -215,6 +215,7 @@ const BY_LAUNCHES: &[&str] = &[
     "vllm-compiled-graph",
     "sglang-batch-graph",
     "cuda-graph",
+    "recurrent-graph",
     "hip-graph",
     "fewer-launches",
 ];
@@ -269,6 +270,9 @@ fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
         (Rule::Copies, "h2d_pageable") if advises_pinned(facts) => &[],
         (Rule::Copies, "h2d_pageable") if has_loader(facts) => &["pin-loader-memory"],
         (Rule::Copies, "h2d_pageable") => &["pin-memory"],
+        (Rule::DataLoader, _) if dialect::python::has_pipeline(&facts.trace.strings) => {
+            &["pipeline-loader", "loader-capacity"]
+        }
         (Rule::DataLoader, _) => &["loader-workers", "loader-capacity"],
         // (Kernels that are not NCCL's are the engine's all-reduce: it is on.)
         (Rule::Communication, "short_collectives") if has_own_kernels(facts, finding) => &[],

@@ -1,6 +1,7 @@
 //! What the rules read.
 
 mod places;
+mod set_up;
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -23,6 +24,8 @@ use triage::{TriageReport, WallPart, WallRow};
 use crate::Finding;
 use crate::iterations::{Iteration, Iterations, Run, wall_within};
 use crate::module_tree::ModuleTree;
+
+pub use set_up::Sets;
 
 /// A launch call that takes this long loads the code of its kernel first (measured: 130 to 330 ms on MI300X, 6.5 ms on MI250,
 /// where other launches take 2 to 10 us).
@@ -64,8 +67,8 @@ pub struct Facts<'a> {
     pub gpu: &'a GpuSide,
     /// When code is compiled or loaded, or memory allocated or freed: what first calls do.
     cold: Vec<Interval>,
-    /// When the compiler of torch.compile runs.
-    compiling: Vec<Interval>,
+    /// When compilers and imports run.
+    set_up: set_up::Times,
     /// The iterations of the run, where it has any.
     pub iterations: Option<Iterations>,
     /// The modules, where their frames are recorded.
@@ -113,8 +116,8 @@ impl<'a> Facts<'a> {
         };
         let mut cold: Vec<Interval> =
             slices.calls.iter().filter(is_cold).map(HostSlice::interval).collect();
-        let compiling = slices.compiling();
-        cold.extend(&compiling);
+        let set_up = set_up::Times::of(slices);
+        cold.extend(set_up.all());
         let cold = union(cold);
         let wall = triage.wall.clone();
         let (iterations, warm) = (None, None);
@@ -127,7 +130,7 @@ impl<'a> Facts<'a> {
             slices,
             gpu,
             cold,
-            compiling,
+            set_up,
             iterations,
             modules,
             wall,
@@ -195,10 +198,10 @@ impl<'a> Facts<'a> {
         self.gpu.devices.len() == 1 && !self.has_others
     }
 
-    /// How long the compiler of torch.compile runs.
+    /// How long one of those that set code up works.
     #[must_use]
-    pub fn compiling_ns(&self) -> i64 {
-        length(&self.compiling)
+    pub fn set_up_ns(&self, sets: Sets) -> i64 {
+        length(self.set_up.get(sets))
     }
 
     /// How many iterations are left out as cold, and how many there are, if the bar is of the others.
@@ -397,12 +400,6 @@ impl Device<'_> {
     pub fn gaps_told(&self) -> Vec<Interval> {
         let gaps = host::gaps::between(self.facts.gpu.busy(self.id));
         self.facts.warm.as_ref().map_or_else(|| gaps.clone(), |warm| both(&gaps, warm))
-    }
-
-    /// The time in its gaps in which torch.compile compiles.
-    #[must_use]
-    pub fn compiling_ns(&self) -> i64 {
-        length(&both(&self.gaps_told(), &self.facts.compiling))
     }
 
     /// The time in its gaps that first calls cover, and all of it, if these are what the recording shows.

@@ -1,5 +1,6 @@
 //! The first sentence.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use catalog::Category;
@@ -8,6 +9,7 @@ use report::short_name;
 use report::units::{percent, time};
 use triage::{KernelTableRow, WallPart, WallRow};
 
+use crate::facts::Sets;
 use crate::{Facts, Finding, Rule};
 
 /// What frames of Python do to the CPU's part of the time; M23 need not say it again.
@@ -134,8 +136,8 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
 }
 
 /// What a device does in a part of the wall time; `None` where that is its work.
-fn state(facts: &Facts<'_>, most: &WallRow) -> Option<&'static str> {
-    Some(match most.part {
+fn state(facts: &Facts<'_>, most: &WallRow) -> Option<Cow<'static, str>> {
+    let text = match most.part {
         WallPart::Compute => return None,
         WallPart::Communication => "runs no kernel but communication",
         WallPart::Copies => "runs nothing but copies",
@@ -147,19 +149,22 @@ fn state(facts: &Facts<'_>, most: &WallRow) -> Option<&'static str> {
             "stands still in and right after calls in which the CPU waits for it,"
         }
         WallPart::Allocation => "waits while the CPU allocates or frees memory",
-        WallPart::Loading
-            if compiling_ns(facts, &most.device).saturating_mul(2) >= most.total_ns =>
-        {
-            "waits while torch.compile compiles, code is loaded and libraries are set up"
-        }
-        WallPart::Loading => "waits while the CPU loads code and sets libraries up",
+        WallPart::Loading => match sets_up(facts, most) {
+            Some(sets) => {
+                let sets = sets.clause();
+                let text = format!("waits while {sets}, code is loaded and libraries are set up");
+                return Some(text.into());
+            }
+            None => "waits while the CPU loads code and sets libraries up",
+        },
         WallPart::Profiler => "waits for the profiler",
         WallPart::Between => "stands still in its own pauses between queued kernels",
         WallPart::Queued => {
             "stands still with work queued, which waits for something that may not be in the file"
         }
         WallPart::Unexplained => "stands still while no op, call or frame is recorded on the CPU",
-    })
+    };
+    Some(text.into())
 }
 
 /// The op with most time of its own, of a run on the CPU.
@@ -235,9 +240,9 @@ fn of_row<'f>(facts: &'f Facts<'_>, name: &str) -> Option<crate::facts::Device<'
     facts.devices().find(|device| one || device.name == name)
 }
 
-/// The time in which a device stands still and torch.compile compiles.
-fn compiling_ns(facts: &Facts<'_>, device: &str) -> i64 {
-    of_row(facts, device).map_or(0, |own| own.compiling_ns())
+/// What works on code for most of a part.
+fn sets_up(facts: &Facts<'_>, part: &triage::WallRow) -> Option<Sets> {
+    of_row(facts, &part.device)?.sets_up_most_of(part.total_ns)
 }
 
 /// Where the launching thread is for most of the largest part, where that is one place.

@@ -800,6 +800,45 @@ fn work_whose_call_is_not_in_the_file_is_of_no_earlier_step() {
     assert!(orphans.observation.contains("belong to an earlier step"), "{}", orphans.observation);
 }
 
+/// Two kernels, 9 ms apart; the CPU waits for the first, computes for 8 ms, and launches the second.
+#[test]
+fn what_the_cpu_does_after_a_wait_is_told_beside_the_wait() {
+    let mut fixture = Fixture::default();
+    launch(&mut fixture, "k", 1, 0, 4_000, 90_000_000);
+    let wait = slice("cuda_runtime", "cudaStreamSynchronize").at(10_000, 90_000_000).on(1, 1);
+    fixture.push(wait);
+    fixture.push(slice("cpu_op", "aten::sort").at(90_100_000, 8_000_000).on(1, 1));
+    launch(&mut fixture, "k", 2, 99_000_000, 99_004_000, 50_000_000);
+    let found = diagnosis(fixture);
+    let waits = found.findings.iter().find(|finding| finding.rule.id() == "M5").unwrap();
+    assert!(
+        waits.observation.contains("stands still for 9.00 ms from them to its next work, "),
+        "{}",
+        waits.observation
+    );
+}
+
+/// Calls of TorchScript's fallback: three that run, and two nested ones that compile while the GPU stands still.
+#[test]
+fn torchscript_that_compiles_is_a_set_up() {
+    let mut fixture = Fixture::default();
+    launch(&mut fixture, "k", 1, 0, 4_000, 5_000);
+    for n in 0..3 {
+        fixture
+            .push(slice("cpu_op", "fallback_function").at(10_000 + n * 400_000, 300_000).on(1, 1));
+    }
+    for n in 0..2 {
+        let at = 2_000_000 + n * 1_000;
+        let compiles = slice("cpu_op", "fallback_function").at(at, 80_000_000 - 2 * n * 1_000);
+        fixture.push(compiles.on(1, 1));
+    }
+    launch(&mut fixture, "k", 2, 83_000_000, 83_004_000, 5_000);
+    let found = diagnosis(fixture);
+    assert_eq!(verdicts(&found, "M18"), ["compiling"]);
+    let headline = found.headline.as_deref().unwrap();
+    assert!(headline.starts_with("TorchScript compiles, and calls load code"), "{headline}");
+}
+
 #[test]
 fn time_in_the_compiler_is_told_and_a_last_empty_step_is_none() {
     let mut fixture = Fixture::default();
@@ -816,7 +855,11 @@ fn time_in_the_compiler_is_told_and_a_last_empty_step_is_none() {
     let found = diagnosis(fixture);
     assert_eq!(verdicts(&found, "M18"), ["compiling"]);
     assert!(
-        found.headline.as_deref().unwrap().starts_with("torch.compile, and calls that load code"),
+        found
+            .headline
+            .as_deref()
+            .unwrap()
+            .starts_with("torch.compile compiles, and calls load code"),
         "{:?}",
         found.headline
     );

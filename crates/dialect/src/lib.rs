@@ -19,7 +19,9 @@ pub mod inductor;
 pub mod kineto;
 pub mod onnxruntime;
 pub mod processes;
+pub mod python;
 pub mod rocm;
+pub mod torchscript;
 pub mod xla;
 
 use trace::Flags;

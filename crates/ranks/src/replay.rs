@@ -12,12 +12,18 @@ impl RankCalls {
     /// runs.
     ///
     /// What follows on each stream begins as much earlier, but no kernel before its launch; and the launches come earlier only where the
-    /// CPU waits for the GPU, at most by that wait. (What streams wait for each other is not recorded: it could only save less.)
+    /// CPU waits for the GPU, at most by that wait, or for the CPUs of other ranks, at most by all of these calls: those may be done with
+    /// what they wait for earlier, too. (What streams wait for each other is not recorded: it could only save less.)
     pub(crate) fn sooner_ns(&self, removed: &[Interval]) -> i64 {
-        self.sooner(removed, &[])
+        self.sooner(removed, &self.calls_on_cpu())
     }
 
-    /// The same where the CPU does not wait for those of other ranks either: what follows these calls is launched earlier by all of them.
+    /// When the CPU is in calls that wait for other ranks: disjoint, by end.
+    fn calls_on_cpu(&self) -> Vec<Interval> {
+        union(self.on_cpu.iter().flat_map(|kind| kind.calls.iter().copied()).collect())
+    }
+
+    /// The same with the calls in which the CPU waits for those of other ranks: what follows is launched earlier by all of them.
     fn sooner(&self, removed: &[Interval], on_cpu: &[Interval]) -> i64 {
         let mut on_cpu = on_cpu.iter().peekable();
         let mut streams: Vec<Stream> = Vec::new();
@@ -73,10 +79,8 @@ pub fn sooner_without_communication_ns(
     let on_cpu = OnCpu::of(slices, 0);
     let own = RankCalls::within(slices, gpu, details, String::new(), (Some(device), 0), &on_cpu);
     let removed = within.map_or_else(|| own.exposed.clone(), |within| both(&own.exposed, within));
-    let calls = own.on_cpu.iter().flat_map(|kind| kind.calls.iter().copied());
-    let calls = union(calls.collect());
-    let mut calls = within.map_or_else(|| calls.clone(), |within| both(&calls, within));
-    trace::sort_by_key(&mut calls, |(_, to)| *to);
+    let calls = own.calls_on_cpu();
+    let calls = within.map_or_else(|| calls.clone(), |within| both(&calls, within));
     own.sooner(&removed, &calls)
 }
 
@@ -100,7 +104,7 @@ impl Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calls::Launched;
+    use crate::calls::{CpuKind, Launched};
 
     #[test]
     fn what_follows_a_wait_begins_no_sooner_than_its_launch() {
@@ -124,6 +128,23 @@ mod tests {
         // The CPU that waits for the collective launches sooner, too.
         assert_eq!(of(&behind, &[(20, 52)], &[(10, 60)]), 47);
         assert_eq!(of(&ahead, &[], &[(10, 60), (80, 90)]), 60, "at the end");
+    }
+
+    #[test]
+    fn a_cpu_that_waits_for_those_of_other_ranks_launches_sooner_by_that_at_most() {
+        let of = |calls: Vec<Interval>| {
+            let kernel = |(times, launch_ns)| Launched {
+                times,
+                launch_ns: Some(launch_ns),
+                stream: TrackId(0),
+            };
+            let kernels = [((10, 65), 1), ((70, 80), 55)].map(kernel).to_vec();
+            let on_cpu = vec![CpuKind { name: "barrier".to_owned(), calls }];
+            RankCalls { kernels, on_cpu, ..RankCalls::default() }.sooner_ns(&[(10, 60)])
+        };
+        assert_eq!(of(vec![]), 15, "from its launch on");
+        assert_eq!(of(vec![(20, 40), (30, 44)]), 15 + 24);
+        assert_eq!(of(vec![(60, 90)]), 15, "after the launch");
     }
 
     #[test]

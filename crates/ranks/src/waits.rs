@@ -13,8 +13,8 @@ pub struct Waits {
     pub n_last: usize,
     /// Time in which only communication runs here and a later device has not joined, in ns.
     pub exposed_ns: i64,
-    /// How much sooner its last kernel would end without, at most: less where its own launches come no earlier. `None` where that cannot be
-    /// told, because CPUs wait for each other, too.
+    /// How much sooner its last kernel would end without, at most: less where its own launches come no earlier. `None` where it was not
+    /// asked for.
     pub saves_ns: Option<i64>,
     /// The same by the device that comes last, of those for which it waits, in their order.
     pub exposed_for: Vec<WaitFor>,
@@ -80,8 +80,7 @@ impl Waits {
         }
         // (It may wait for two at once, on two streams.)
         let waits = both(&rank.exposed, &union(all));
-        let is_known = replays && ranks.iter().all(|rank| rank.on_cpu.is_empty());
-        let saves_ns = is_known.then(|| rank.sooner_ns(&waits));
+        let saves_ns = replays.then(|| rank.sooner_ns(&waits));
         // (A replay for the one that it waits for most; without less waiting it is done no sooner than without all.)
         let most_ns = exposed_for.iter().map(|(wait, _)| wait.ns).max().unwrap_or_default();
         let of_one = |(mut wait, waits): (WaitFor, Vec<Interval>)| {

@@ -22,6 +22,7 @@ pub mod narrow;
 pub mod ranks;
 pub mod recorded;
 pub mod streams;
+pub mod torchscript;
 pub mod uncached;
 pub mod versions;
 

@@ -81,6 +81,7 @@ impl RunContext {
             optimizer: optimizer(trace),
             compiled: Some(has_name(trace, is_generated)),
             foreach: Some(has_name(trace, |name| name.contains("multi_tensor_apply_kernel"))),
+            recurrent: Some(has_name(trace, is_recurrent)),
             recorded: recorded(trace),
             ..RunFacts::default()
         };
@@ -143,6 +144,11 @@ fn month(day: i64) -> u32 {
 /// Whether any name of the trace is `wanted`.
 fn has_name(trace: &Trace, wanted: impl Fn(&str) -> bool) -> bool {
     (0..trace.strings.len() as u32).any(|id| wanted(trace.strings.get(StringId(id))))
+}
+
+/// Whether an op is a recurrent layer of cuDNN or MIOpen, forward or backward.
+fn is_recurrent(name: &str) -> bool {
+    name.contains("_cudnn_rnn") || name.contains("miopen_rnn")
 }
 
 /// Whether a slice shows that something of the run is compiled: a range of a compiler, or a kernel of TorchInductor.

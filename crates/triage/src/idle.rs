@@ -5,6 +5,7 @@
 //! time out, each moment to one cause.
 
 pub(crate) mod cause;
+mod first_calls;
 pub(crate) mod gaps;
 mod loading;
 pub(crate) mod place;
@@ -14,6 +15,7 @@ use dialect::calls::{self, Does};
 use dialect::{Accelerator, Records, kineto};
 use trace::{Flags, Phase, Row, StringId, Trace, TrackId, each_row};
 
+use self::first_calls::{Calls, loads_first};
 use self::loading::{LongLaunch, loading};
 use crate::facts::is_compiled;
 use timeline::gpu::Gpu;
@@ -33,11 +35,6 @@ const LONG_OP_NS: i64 = 50_000;
 
 /// Ops that are looked at before a moment for one that holds it: ops nest a few levels.
 const ENCLOSING: usize = 16;
-
-/// The first call of an op is a set-up if it takes [`LONG_NS`] or more, and this many times the mean of its later calls.
-const FIRST_CALL: i64 = 10;
-/// Of fewer calls the mean says nothing.
-const FEWEST_CALLS: i64 = 3;
 
 /// What a slice of the CPU is, where it may explain idle time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,7 +64,7 @@ pub(crate) enum Cover {
     /// Any other call of [`LONG_NS`] or more, such as `cudaFuncGetAttributes` or `cudaStreamCreate`: it sets the runtime
     /// up. Also what the profiler records as lazy loading.
     SetUp,
-    /// The first call of an op that takes far longer than its later calls: a library sets itself up ([`FIRST_CALL`]).
+    /// The first call of an op that takes far longer than its later calls: a library sets itself up ([`first_calls`]).
     FirstCall,
     /// Any call of the runtime or the driver.
     Runtime,
@@ -81,12 +78,14 @@ pub(crate) enum Cover {
     Compiled,
     /// A long frame of the profiler.
     Profiler,
-    /// A range or a frame of its compiler.
+    /// A range or a frame of its compiler, or a call in which TorchScript compiles.
     Compiling,
+    /// A frame that imports a module of Python. (The profiler's own imports are its time.)
+    Importing,
 }
 
 impl Cover {
-    const COUNT: usize = Self::Compiling as usize + 1;
+    const COUNT: usize = Self::Importing as usize + 1;
 }
 
 /// The slices of the CPU that may explain idle time: for each kind the union of its times.
@@ -109,67 +108,6 @@ pub(crate) struct Wait {
     pub(crate) start_ns: i64,
     pub(crate) end_ns: i64,
     pub(crate) row: Row,
-}
-
-/// What ops set up that take [`FIRST_CALL`] times as long as the others of their name and in which code is loaded: up to the end of that,
-/// a library chooses its kernel.
-#[inline(never)]
-fn loads_first(
-    calls: &[Calls],
-    slow: &[(StringId, Interval)],
-    mut lazy: Vec<Interval>,
-) -> Vec<Interval> {
-    if lazy.is_empty() {
-        return Vec::new();
-    }
-    trace::sort(&mut lazy);
-    // By name: the slow ones, and their time.
-    let mut of_name = vec![(0_i64, 0_i64); calls.len()];
-    for (name, (from, to)) in slow {
-        let sum = &mut of_name[name.0 as usize];
-        *sum = (sum.0 + 1, sum.1.saturating_add(to.saturating_sub(*from)));
-    }
-    let of = |(name, times): &(StringId, Interval)| {
-        let all = calls.get(name.0 as usize)?;
-        let (n_slow, slow_ns) = of_name[name.0 as usize];
-        let (n, rest_ns) = (all.n - n_slow, all.total_ns.saturating_sub(slow_ns));
-        let dur_ns = times.1.saturating_sub(times.0);
-        // (Where all calls are slow, or there are few others, nothing shows what a call takes without.)
-        if n < FEWEST_CALLS || dur_ns.saturating_mul(n) < rest_ns.saturating_mul(FIRST_CALL) {
-            return None;
-        }
-        let first = lazy.partition_point(|(from, _)| *from < times.0);
-        let inside = lazy[first..].iter().take_while(|(from, _)| *from < times.1);
-        inside.map(|(_, to)| (times.0, (*to).min(times.1))).max_by_key(|(_, to)| *to)
-    };
-    slow.iter().filter_map(of).collect()
-}
-
-/// The calls of one op.
-#[derive(Clone, Copy, Default)]
-struct Calls {
-    n: i64,
-    total_ns: i64,
-    first: Interval,
-}
-
-impl Calls {
-    fn add(&mut self, start: i64, end: i64) {
-        self.n += 1;
-        self.total_ns = self.total_ns.saturating_add(end.saturating_sub(start));
-        if self.n == 1 || start < self.first.0 {
-            self.first = (start, end);
-        }
-    }
-
-    /// The first call, if it sets something up.
-    fn set_up(&self) -> Option<Interval> {
-        let first_ns = self.first.1.saturating_sub(self.first.0);
-        let others_ns = self.total_ns.saturating_sub(first_ns);
-        let long = first_ns >= LONG_NS && self.n >= FEWEST_CALLS;
-        let far = first_ns.saturating_mul(self.n - 1) >= others_ns.saturating_mul(FIRST_CALL);
-        (long && far).then_some(self.first)
-    }
 }
 
 /// What a name is.
@@ -196,6 +134,8 @@ struct Named {
     graph: bool,
     /// A frame of the profiler.
     profiles: bool,
+    /// A frame that imports a module.
+    imports: bool,
 }
 
 /// What a raw category is.
@@ -250,6 +190,7 @@ fn named(name: &str) -> Named {
         other_call: does.is_none(),
         graph: does == Some(Does::LaunchGraph),
         profiles: kineto::is_of_profiler(name),
+        imports: dialect::python::imports(name),
         annotation: name.starts_with("Optimizer."),
         compiles: dialect::inductor::compiles(name),
         compiled: is_compiled(name) || name.contains("CompiledFunction"),
@@ -317,6 +258,9 @@ impl Host {
                     if name.profiles && end.saturating_sub(start) > LONG_NS {
                         add(Cover::Profiler);
                     }
+                    if name.imports {
+                        add(Cover::Importing);
+                    }
                 }
                 Kind::Overhead => {
                     add(Cover::Overhead);
@@ -368,6 +312,9 @@ impl Host {
                 covers[Cover::DataLoader as usize].add(start, end);
             }
         });
+        for (start, end) in timeline::torchscript::compiling(trace) {
+            covers[Cover::Compiling as usize].add(start, end);
+        }
         for (start, end) in loading(trace, &long_launches) {
             covers[Cover::LongLaunch as usize].add(start, end);
         }
@@ -386,7 +333,10 @@ impl Host {
         trace::sort(&mut on_cpu);
         trace::sort(&mut waits);
         trace::sort(&mut frees);
-        Self { covers: covers.map(Collector::union), waits, on_cpu, frees, warm }
+        let mut covers = covers.map(Collector::union);
+        let own = without(&covers[Cover::Importing as usize], &covers[Cover::Profiler as usize]);
+        covers[Cover::Importing as usize] = own;
+        Self { covers, waits, on_cpu, frees, warm }
     }
 
     /// Adds the calls of [`host_copies`].

@@ -131,7 +131,7 @@ impl WallPart {
                 "the CPU is in a call that waits for the GPU; in gaps below 1 ms also after it, for as long as the call took at most"
             }
             Self::Allocation => "the CPU allocates or frees memory of the driver",
-            Self::Loading => "the CPU compiles or loads code, or sets a library up",
+            Self::Loading => "the CPU compiles, loads or imports code, or sets a library up",
             Self::Profiler => "the profiler works",
             Self::Between => {
                 "a gap below 50 µs whose next kernel or copy was queued long before, or is a node of the same graph"

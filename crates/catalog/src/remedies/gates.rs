@@ -167,6 +167,8 @@ pub struct RunFacts {
     pub collective_f32: Option<bool>,
     /// The run has foreach or fused optimizer kernels.
     pub foreach: Option<bool>,
+    /// The run has recurrent layers of cuDNN or MIOpen.
+    pub recurrent: Option<bool>,
     /// The month of the recording, as `year * 100 + month`.
     pub recorded: Option<u32>,
 }
@@ -224,6 +226,8 @@ pub enum Gate {
     CollectiveFormat,
     /// The optimizer's kernels.
     Foreach,
+    /// Recurrent layers.
+    Recurrent,
     /// When the trace was recorded.
     Released,
 }
@@ -281,6 +285,8 @@ pub struct Gates {
     pub collective_f32: Option<bool>,
     /// Whether the optimizer has foreach or fused kernels.
     pub foreach: Option<bool>,
+    /// Whether the run has recurrent layers of cuDNN or MIOpen.
+    pub recurrent: Option<bool>,
     /// The month in which what the remedy uses was released, as `year * 100 + month`. A trace that was recorded before is of a
     /// version that lacks it; one without a date passes.
     pub since: Option<u32>,
@@ -313,6 +319,7 @@ pub(crate) const OPEN: Gates = Gates {
     ddp: None,
     collective_f32: None,
     foreach: None,
+    recurrent: None,
     since: None,
 };
 
@@ -360,6 +367,7 @@ impl Gates {
             (agrees(self.ddp, facts.ddp), Gate::Ddp),
             (agrees(self.collective_f32, facts.collective_f32), Gate::CollectiveFormat),
             (agrees(self.foreach, facts.foreach), Gate::Foreach),
+            (agrees(self.recurrent, facts.recurrent), Gate::Recurrent),
             (self.is_released(facts), Gate::Released),
         ];
         gates.into_iter().find(|(open, _)| !open).map(|(_, gate)| gate)

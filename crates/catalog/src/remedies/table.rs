@@ -621,6 +621,17 @@ pub const REMEDIES: &[Remedy] = &[
         check: "In a new trace, the data loader's slices are short and the GPU is busy beside them.",
         gates: Gates { single_process_loader: Some(true), ..OPEN },
     },
+    // (`transformers/pipelines/base.py`: `get_iterator` makes the loader; `ChunkPipeline` sets num_workers to 1.)
+    Remedy {
+        id: "pipeline-loader",
+        what: "preparation of inputs outside the pipeline",
+        action: "A pipeline of transformers makes this loader: give it a faster processor (use_fast=True where the model has one), or \
+                 prepare inputs ahead of the call. num_workers of the pipeline moves the work to other processes where the pipeline \
+                 takes whole inputs; one that cuts them into chunks (zero-shot, question answering, masks, speech) sets it to 1.",
+        why: "The process that launches the GPU's work prepares the inputs, too.",
+        check: "In a new trace, the data loader's slices are short and the GPU is busy beside them.",
+        gates: Gates { single_process_loader: Some(true), ..OPEN },
+    },
     Remedy {
         id: "loader-capacity",
         what: "more workers of the DataLoader",
@@ -797,6 +808,24 @@ pub const REMEDIES: &[Remedy] = &[
             stacks: OWN_CODE,
             phases: &[Phase::Forward, Phase::Backward],
             executions: &[Execution::Eager, Execution::Compiled],
+            recurrent: Some(false),
+            ..OPEN
+        },
+    },
+    // (`torch/_dynamo/config.py`: allow_rnn is False; the graph breaks at RNN, GRU and LSTM.)
+    Remedy {
+        id: "recurrent-graph",
+        what: "CUDA graphs",
+        action: "Use CUDA graphs (torch.cuda.make_graphed_callables), so that one launch starts many kernels, where all sequences have \
+                 one length. torch.compile breaks its graph at recurrent layers (torch.nn.LSTM, GRU and RNN).",
+        why: "The CPU launches kernels more slowly than the GPU runs them.",
+        check: "In a new trace, cudaGraphLaunch launches the kernels and the GPU's busy share is higher.",
+        gates: Gates {
+            platforms: &[Platform::Cuda],
+            stacks: OWN_CODE,
+            phases: &[Phase::Forward, Phase::Backward],
+            executions: &[Execution::Eager, Execution::Compiled],
+            recurrent: Some(true),
             ..OPEN
         },
     },
@@ -813,6 +842,7 @@ pub const REMEDIES: &[Remedy] = &[
             stacks: OWN_CODE,
             phases: &[Phase::Forward, Phase::Backward],
             executions: &[Execution::Eager, Execution::Compiled],
+            recurrent: Some(false),
             ..OPEN
         },
     },

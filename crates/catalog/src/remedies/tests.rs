@@ -34,6 +34,7 @@ const TRAINING: RunFacts = RunFacts {
     ddp: None,
     collective_f32: None,
     foreach: None,
+    recurrent: Some(false),
     recorded: None,
 };
 
@@ -187,6 +188,11 @@ fn execution_and_parts() {
     }
     let graph = ["cuda-graph", "hip-graph", "vllm-graph", "sglang-graph"];
     assert_eq!(ids(&graph, &TRAINING), ["cuda-graph"]);
+    let recurrent = RunFacts { recurrent: Some(true), ..TRAINING };
+    assert_eq!(
+        ids(&["cuda-graph", "hip-graph", "recurrent-graph"], &recurrent),
+        ["recurrent-graph"]
+    );
     assert!(ids(&graph, &RunFacts { execution: Some(Execution::Graph), ..TRAINING }).is_empty());
     assert_eq!(ids(&graph, &RunFacts { platform: Platform::Rocm, ..TRAINING }), ["hip-graph"]);
     assert_eq!(ids(&graph, &VLLM), ["vllm-graph"]);

@@ -7,9 +7,9 @@ use crate::{Facts, Finding, Level, Rule};
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     facts.devices().filter_map(|device| {
         let (covered, idle) = device.cold()?;
-        let what = match device.compiling_ns().saturating_mul(2) >= covered {
-            true => "torch.compile, and calls that load code, allocate or free, take",
-            false => "Calls that load code, allocate or free cover",
+        let what = match device.sets_up_most_of(covered) {
+            Some(sets) => format!("{}, and calls load code, allocate or free, for", sets.clause()),
+            None => "Calls that load code, allocate or free cover".to_owned(),
         };
         let text = format!(
             "{} {} of the {} in which {} stands still ({}).",

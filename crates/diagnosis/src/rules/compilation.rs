@@ -2,22 +2,36 @@
 
 use report::units::{count, time};
 
+use crate::facts::Sets;
 use crate::{Facts, Finding, Level, Rule};
 use host::class::Class;
 
+/// Imports of less say nothing, in ns.
+const LONG_IMPORT_NS: i64 = 1_000_000;
+
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
-    let ns = facts.compiling_ns();
-    if ns > 0 {
+    for sets in Sets::ALL {
+        let ns = facts.set_up_ns(sets);
+        // (An import of a fraction of a millisecond is no matter.)
+        if ns == 0 || sets == Sets::Imports && ns < LONG_IMPORT_NS {
+            continue;
+        }
         found.push(
             Finding::fact(
                 Rule::Compilation,
                 "compiling",
-                format!("torch.compile compiles for {} of the recording.", time(ns)),
+                format!("{} for {} of the recording.", sets.clause(), time(ns)),
             )
             .level(Level::Medium)
-            .means("Iterations in which it compiles are no steady state: compile in a warm-up before the recording.")
-            .with("python", "in the compiler", time(ns)),
+            .means(match sets {
+                Sets::TorchCompile => "Iterations in which it compiles are no steady state: compile in a warm-up before the recording.",
+                // (Its first runs collect the types, one of the next compiles for them.)
+                Sets::TorchScript => "Later calls with such types and shapes do not compile: run three iterations or more before the recording. \
+                     Where they go on, torch._C._jit_set_texpr_fuser_enabled(False) shows what its fuser costs.",
+                Sets::Imports => "A module is imported once: let the iteration run before the recording, or import it at the top of the program.",
+            })
+            .with("python", sets.clause(), time(ns)),
         );
     }
     if let Some(loads) = facts.host.runtime.classes.get(&Class::ModuleLoad) {

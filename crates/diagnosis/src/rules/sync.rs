@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 
 use host::HostSlice;
 use report::units::{percent, plural, time};
-use timeline::intervals::{holds, union};
+use timeline::intervals::{Interval, holds, union};
+use trace::Row;
 
 use triage::WallPart;
 
+use crate::facts::Device;
 use crate::{Facts, Finding, Level, Rule};
 
 /// Waits of less than this share of the window are not worth a word.
@@ -23,6 +25,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let copies_ns = copies.values().fold(0_i64, |sum, (_, ns)| sum.saturating_add(*ns));
     let (n_edges, edges_ns) = edges_in_steps(facts);
     let n = calls.sync.trimmed.n + calls.blocking_memcpy.all.n + n_copies;
+    let ends = ends(facts, &copies);
     let waited = calls.sync.trimmed.total_ns + calls.blocking_memcpy.all.total_ns + copies_ns;
     facts
         .devices()
@@ -40,9 +43,17 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             let covered = caused;
             let share = covered as f64 / window;
             let gpu = if facts.has_one_device() { "the GPU".to_owned() } else { device.title() };
+            // (What the CPU does after a wait before it launches is work of its own, which the wait lets the device see.)
+            let until_next_ns = until_next_work(&device, &ends);
+            let is_more = until_next_ns as f64 - covered as f64 >= LEAST_SHARE * window;
             let cost = match covered {
+                _ if is_more => format!(
+                    "{gpu} stands still for {} from them to its next work, {} of it in or right after them",
+                    time(until_next_ns),
+                    time(covered)
+                ),
                 0 => format!("{gpu} never stands still in or after them"),
-                ns => format!("{gpu} stands still for {} in or after them", time(ns)),
+                ns => format!("{gpu} stands still for {} in or right after them", time(ns)),
             };
             let text = format!(
                 "The CPU waits for the GPU in {} for {}; {cost}.",
@@ -73,6 +84,26 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         .collect()
 }
 
+/// When the waits end, sorted.
+fn ends(facts: &Facts<'_>, copies: &BTreeMap<Row, (&str, i64)>) -> Vec<i64> {
+    let slices = facts.slices;
+    let (_, waits) = host::calls::syncs(slices);
+    let copies = slices.calls.iter().filter(|c| slices.blocks(c) || copies.contains_key(&c.row));
+    let mut ends: Vec<i64> = waits.iter().chain(copies).map(|call| call.end_ns).collect();
+    trace::sort(&mut ends);
+    ends
+}
+
+/// How long a device stands still in the gaps in which a wait ends: nothing is queued then, and it has its next work when the CPU has
+/// launched it.
+fn until_next_work(device: &Device<'_>, ends: &[i64]) -> i64 {
+    let is_of_wait = |(from, to): &Interval| {
+        let first = ends.partition_point(|end| end < from);
+        ends.get(first).is_some_and(|end| end <= to)
+    };
+    device.gaps_told().iter().filter(|gap| is_of_wait(gap)).map(|(from, to)| to - from).sum()
+}
+
 /// Waits before the first or after the last launch of the recording that are those of a step: the others are the profiler's.
 fn edges_in_steps(facts: &Facts<'_>) -> (u64, i64) {
     let steps = union(facts.slices.steps.iter().map(HostSlice::interval).collect());
@@ -82,10 +113,7 @@ fn edges_in_steps(facts: &Facts<'_>) -> (u64, i64) {
 }
 
 /// The longest of the calls that are counted: those that wait by their name, copies that block by theirs, and copies to pageable memory.
-fn longest<'a>(
-    facts: &Facts<'a>,
-    copies: &BTreeMap<trace::Row, (&'a str, i64)>,
-) -> Option<(String, i64)> {
+fn longest<'a>(facts: &Facts<'a>, copies: &BTreeMap<Row, (&'a str, i64)>) -> Option<(String, i64)> {
     let waits =
         facts.host.runtime.sync.longest.iter().map(|call| (call.name.as_str(), call.dur_ns));
     let blocking = facts.slices.calls.iter().filter(|call| facts.slices.blocks(call));
@@ -96,7 +124,7 @@ fn longest<'a>(
 
 /// Calls that are asynchronous by their name and wait nevertheless, because the copy goes to pageable memory of the host: names and
 /// times ("API synchronization behavior" in NVIDIA's CUDA Runtime API).
-fn waiting_copies<'a>(facts: &Facts<'a>) -> BTreeMap<trace::Row, (&'a str, i64)> {
+fn waiting_copies<'a>(facts: &Facts<'a>) -> BTreeMap<Row, (&'a str, i64)> {
     let calls = facts.gpu.slices.iter().filter_map(|one| {
         let name = facts.slices.name(&one.slice);
         let to_host = !one.is_kernel && name.contains("DtoH") && name.contains("Pageable");

@@ -23,7 +23,7 @@ pub(crate) enum Cause {
     Between,
     /// The CPU was in a data loader.
     DataLoader,
-    /// The CPU compiled or loaded code, or set up libraries.
+    /// The CPU compiled, loaded or imported code, or set up libraries.
     SetUp,
     /// The CPU allocated or freed memory.
     Allocation,
@@ -63,8 +63,10 @@ pub(crate) struct Explained {
     pub(crate) n_frees: u64,
     /// Whether a profiler step after the first is recorded.
     pub(crate) warm: bool,
-    /// Whether the compiler of `torch.compile` works in some of it.
+    /// Whether a compiler works in some of it.
     pub(crate) compiles: bool,
+    /// Whether modules of Python are imported for most of it.
+    pub(crate) imports: bool,
 }
 
 impl Explained {
@@ -117,7 +119,9 @@ pub(crate) fn explain(
     };
     let n_frees = host.frees.iter().filter(within).count() as u64;
     let (of_steps, warm) = (idle.of_steps, host.warm);
-    let compiles = !both(&times, host.cover(Cover::Compiling)).is_empty();
+    let of = |cover| length(&both(&times, host.cover(cover)));
+    let compiles = of(Cover::Compiling) > 0;
+    let imports = of(Cover::Importing).saturating_mul(2) >= length(&times);
     Some(Explained {
         cause,
         times,
@@ -128,6 +132,7 @@ pub(crate) fn explain(
         n_frees,
         warm,
         compiles,
+        imports,
     })
 }
 
@@ -149,7 +154,9 @@ pub(crate) fn deal(
     left.take(Cause::Queued, &super::union(parts(gaps, Gap::queued)));
     left.take(Cause::Between, &parts(gaps, Gap::between));
     left.take(Cause::DataLoader, host.cover(Cover::DataLoader));
-    for cover in [Cover::Compiling, Cover::ModuleLoad, Cover::LongLaunch, Cover::SetUp] {
+    let loads =
+        [Cover::Compiling, Cover::ModuleLoad, Cover::LongLaunch, Cover::SetUp, Cover::Importing];
+    for cover in loads {
         left.take(Cause::SetUp, host.cover(cover));
     }
     let first_run = is_first_run(&left, host, idle.ns());

@@ -146,9 +146,14 @@ impl Device<'_, '_> {
         }
     }
 
-    /// That the compiler works in a part of the set-up; empty where it does not.
+    /// What else the CPU does in the set-up: that a compiler works in a part of it, that modules are imported for most of it.
     fn compiles(&self) -> &'static str {
-        if self.explained.compiles { "compiles, " } else { "" }
+        match (self.explained.compiles, self.explained.imports) {
+            (true, true) => "compiles, imports Python modules, ",
+            (true, false) => "compiles, ",
+            (false, true) => "imports Python modules, ",
+            (false, false) => "",
+        }
     }
 
     fn paced_gaps(&self) -> String {
@@ -231,7 +236,9 @@ impl Device<'_, '_> {
             (0..trace.strings.len() as u32).map(|id| trace.strings.get(trace::StringId(id)));
         let single = names.into_iter().any(|name| name.contains("SingleProcessDataLoaderIter"));
         let facts = RunFacts { single_process_loader: Some(single), ..*self.facts };
-        applicable(&["loader-workers"], &facts)
+        let of_pipeline = dialect::python::has_pipeline(&trace.strings);
+        let id = if of_pipeline { "pipeline-loader" } else { "loader-workers" };
+        applicable(&[id], &facts)
             .first()
             .map(|remedy| format!(" {}", remedy.action))
             .unwrap_or_default()

@@ -159,6 +159,7 @@ fn each_kind_of_slice_is_a_cause() {
         ),
         ("user_annotation", "_compile.compile_inner (dynamo_timed)", Cause::SetUp),
         ("python_function", "torch/_dynamo/convert_frame.py(1023): __call__", Cause::SetUp),
+        ("python_function", "<frozen importlib._bootstrap>(1349): _find_and_load", Cause::SetUp),
         ("cuda_runtime", "cuModuleLoadData", Cause::SetUp),
         ("cuda_runtime", "cudaLaunchKernel", Cause::SetUp),
         ("cuda_runtime", "cudaFuncGetAttributes", Cause::SetUp),

@@ -76,7 +76,14 @@ impl Limits {
         let compiled = run.compiled == Some(true);
         let execution = Some(if compiled { Execution::Compiled } else { Execution::Eager });
         let facts = RunFacts { execution, phase, parts: of, ..*run };
-        let ids = ["cuda-graph", "hip-graph", "vllm-graph", "sglang-graph", "foreach-optimizer"];
+        let ids = [
+            "cuda-graph",
+            "recurrent-graph",
+            "hip-graph",
+            "vllm-graph",
+            "sglang-graph",
+            "foreach-optimizer",
+        ];
         let remedy = if graphs { Vec::new() } else { applicable(&ids, &facts) };
         let mut action =
             remedy.first().map(|remedy| format!(" {}", remedy.action)).unwrap_or_default();

@@ -1,0 +1,79 @@
+//! What sets code up: compilers, and the imports of Python.
+
+use host::{HostSlice, Slices};
+use timeline::intervals::{Interval, both, length, union, without};
+
+use super::Device;
+
+/// What works on code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sets {
+    /// The compiler of `torch.compile`.
+    TorchCompile,
+    /// TorchScript.
+    TorchScript,
+    /// The interpreter imports modules.
+    Imports,
+}
+
+impl Sets {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::TorchCompile, Self::TorchScript, Self::Imports];
+
+    /// What it does, with a subject.
+    #[must_use]
+    pub fn clause(self) -> &'static str {
+        match self {
+            Self::TorchCompile => "torch.compile compiles",
+            Self::TorchScript => "TorchScript compiles",
+            Self::Imports => "Python imports modules",
+        }
+    }
+}
+
+/// When each of them works, on any thread.
+pub(super) struct Times([Vec<Interval>; Sets::ALL.len()]);
+
+impl Times {
+    pub(super) fn of(slices: &Slices<'_>) -> Self {
+        Self(Sets::ALL.map(|sets| match sets {
+            Sets::TorchCompile => slices.compiling(),
+            Sets::TorchScript => timeline::torchscript::compiling(slices.trace),
+            Sets::Imports => importing(slices),
+        }))
+    }
+
+    /// When one of them works, sorted and disjoint.
+    pub(super) fn get(&self, sets: Sets) -> &[Interval] {
+        &self.0[sets as usize]
+    }
+
+    /// All their times.
+    pub(super) fn all(&self) -> impl Iterator<Item = Interval> {
+        self.0.iter().flatten().copied()
+    }
+}
+
+/// When modules are imported. (The profiler's own imports are its time.)
+fn importing(slices: &Slices<'_>) -> Vec<Interval> {
+    let of = |is: fn(&str) -> bool| {
+        let names = slices.trace.strings.marked(&is);
+        let own = slices.frames.slices.iter();
+        let own = own.filter(|frame| names[slices.trace.name(frame.row).0 as usize]);
+        union(own.map(HostSlice::interval).collect())
+    };
+    without(&of(dialect::python::imports), &of(dialect::kineto::is_of_profiler))
+}
+
+impl Device<'_> {
+    /// What works for half of `ns` or more of the gaps, if one of them does.
+    #[must_use]
+    pub fn sets_up_most_of(&self, ns: i64) -> Option<Sets> {
+        let gaps = self.gaps_told();
+        let most = Sets::ALL
+            .map(|sets| (length(&both(&gaps, self.facts.set_up.get(sets))), sets))
+            .into_iter()
+            .max_by_key(|(own, _)| *own);
+        most.filter(|(own, _)| own.saturating_mul(2) >= ns).map(|(_, sets)| sets)
+    }
+}
