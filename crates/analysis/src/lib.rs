@@ -111,89 +111,118 @@ impl TraceReport {
             step_facts,
         } = self;
 
-        let mut first = Section::new("overview", "Overview");
-        first.intro.push(overview.verdict.clone());
-        let figures = overview.figures();
-        let said = figures.iter().map(FigureRow::is_said);
-        first.tables.push(Table::of("figures", "Figures", &figures).printing(said));
-        first.tables.push(
-            Table::of("devices", "Devices", devices)
-                .summing(&["n_slices", "n_kernels", "total_ns"])
-                .when_empty("This trace contains no GPU slices."),
-        );
-        first.tables.push(
-            Table::of("streams", "Streams", streams)
-                .summing(&["n_slices", "n_kernels", "total_ns"])
-                .preview(PREVIEW)
-                // With one stream each, the devices say the same.
-                .only_on_page(streams.len() <= devices.len())
-                .when_empty("This trace contains no GPU slices."),
-        );
-        first.findings.extend(findings::before_window(overview, steps));
-
-        let mut breakdown = Section::new("breakdown", "Breakdown");
-        breakdown.intro.push(
-            "Total is the summed duration. Busy is the time during which at least one such slice ran; Overlap is \
-             Total - Busy."
-                .to_owned(),
-        );
         let included = kernels::included(&overview.before_window, kernels);
-        breakdown.intro.extend(included.clone());
-        let summed = ["n_slices", "total_ns", "share_pct"];
-        let nothing = "This trace contains no GPU slices.";
-        breakdown.tables.push(
-            Table::of("categories", "Categories, from kernel names", categories)
-                .summing(&summed)
-                .when_empty(nothing),
-        );
-        breakdown.tables.push(
-            Table::of("families", "Families, from kernel names", families)
-                .summing(&summed)
-                .when_empty(nothing),
-        );
-        breakdown.tables.push(
-            Table::of("matrix", "Categories by family, from kernel names", matrix)
-                .summing(&summed)
-                .preview(PREVIEW)
-                // (Where hardly any category has several families, the table of kernels, which has both, says enough.)
-                .only_on_page(matrix.len() <= categories.len().max(families.len()))
-                .when_empty(nothing),
-        );
-
-        let mut table = Section::new("kernels", "Kernels");
-        table.intro.extend(included);
-        table.tables.push(
-            Table::of("kernels", "Kernels by name", kernels)
-                .summing(&[
-                    "launches",
-                    "total_ns",
-                    "share_pct",
-                    "before_window_launches",
-                    "before_window_ns",
-                ])
-                .preview(PREVIEW)
-                .without_zero(&["before_window_launches", "before_window_ns"])
-                .when_empty("No kernel is in this trace."),
-        );
-
-        let mut list = Section::new("steps", "Steps");
-        list.intro.extend(step_facts.sentences());
-        let summary = step_summary(steps, step_facts);
-        if !summary.is_empty() {
-            // Of one step the list says it.
-            let one_each = summary.iter().all(|row| row.n_steps == 1);
-            let summary = Table::of("step-summary", "Step durations", &summary);
-            list.tables.push(summary.only_on_page(one_each));
-        }
-        list.tables.push(
-            Table::of("steps", "Profiler steps", steps)
-                .preview(PREVIEW)
-                .when_empty("No steps of the profiler were recorded.")
-                .only_on_page(steps.is_empty()),
-        );
-
-        vec![first, breakdown, table, list]
+        vec![
+            overview_section(overview, devices, streams, steps),
+            breakdown_section(included.clone(), categories, families, matrix),
+            kernels_section(included, kernels),
+            steps_section(steps, step_facts),
+        ]
     }
+}
+
+/// What ran, and where.
+fn overview_section(
+    overview: &Overview,
+    devices: &[DeviceRow],
+    streams: &[StreamRow],
+    steps: &[StepRow],
+) -> Section {
+    let mut first = Section::new("overview", "Overview");
+    first.intro.push(overview.verdict.clone());
+    let figures = overview.figures();
+    let said = figures.iter().map(FigureRow::is_said);
+    first.tables.push(Table::of("figures", "Figures", &figures).printing(said));
+    first.tables.push(
+        Table::of("devices", "Devices", devices)
+            .summing(&["n_slices", "n_kernels", "total_ns"])
+            .when_empty("This trace contains no GPU slices."),
+    );
+    first.tables.push(
+        Table::of("streams", "Streams", streams)
+            .summing(&["n_slices", "n_kernels", "total_ns"])
+            .preview(PREVIEW)
+            // With one stream each, the devices say the same.
+            .only_on_page(streams.len() <= devices.len())
+            .when_empty("This trace contains no GPU slices."),
+    );
+    first.findings.extend(findings::before_window(overview, steps));
+    first
+}
+
+/// What the GPU did, by the kinds of its kernels.
+fn breakdown_section(
+    included: Option<String>,
+    categories: &[CategoryRow],
+    families: &[FamilyRow],
+    matrix: &[MatrixRow],
+) -> Section {
+    let mut breakdown = Section::new("breakdown", "Breakdown");
+    breakdown.intro.push(
+        "Total is the summed duration. Busy is the time during which at least one such slice ran; Overlap is \
+         Total - Busy."
+            .to_owned(),
+    );
+    breakdown.intro.extend(included);
+    let summed = ["n_slices", "total_ns", "share_pct"];
+    let nothing = "This trace contains no GPU slices.";
+    breakdown.tables.push(
+        Table::of("categories", "Categories, from kernel names", categories)
+            .summing(&summed)
+            .when_empty(nothing),
+    );
+    breakdown.tables.push(
+        Table::of("families", "Families, from kernel names", families)
+            .summing(&summed)
+            .when_empty(nothing),
+    );
+    breakdown.tables.push(
+        Table::of("matrix", "Categories by family, from kernel names", matrix)
+            .summing(&summed)
+            .preview(PREVIEW)
+            // (Where hardly any category has several families, the table of kernels, which has both, says enough.)
+            .only_on_page(matrix.len() <= categories.len().max(families.len()))
+            .when_empty(nothing),
+    );
+    breakdown
+}
+
+fn kernels_section(included: Option<String>, kernels: &[KernelRow]) -> Section {
+    let mut table = Section::new("kernels", "Kernels");
+    table.intro.extend(included);
+    table.tables.push(
+        Table::of("kernels", "Kernels by name", kernels)
+            .summing(&[
+                "launches",
+                "total_ns",
+                "share_pct",
+                "before_window_launches",
+                "before_window_ns",
+            ])
+            .preview(PREVIEW)
+            .without_zero(&["before_window_launches", "before_window_ns"])
+            .when_empty("No kernel is in this trace."),
+    );
+    table
+}
+
+fn steps_section(steps: &[StepRow], step_facts: &StepFacts) -> Section {
+    let mut list = Section::new("steps", "Steps");
+    list.intro.extend(step_facts.sentences());
+    let summary = step_summary(steps, step_facts);
+    if !summary.is_empty() {
+        // Of one step the list says it.
+        let one_each = summary.iter().all(|row| row.n_steps == 1);
+        let summary = Table::of("step-summary", "Step durations", &summary);
+        list.tables.push(summary.only_on_page(one_each));
+    }
+    list.tables.push(
+        Table::of("steps", "Profiler steps", steps)
+            .preview(PREVIEW)
+            .when_empty("No steps of the profiler were recorded.")
+            .only_on_page(steps.is_empty()),
+    );
+    list
 }
 
 #[cfg(test)]

@@ -162,6 +162,21 @@ impl Reader<'_> {
         self.ended();
     }
 
+    /// An identifier, behind its length.
+    fn word(&mut self) {
+        match identifier(self.rest) {
+            Some((word, used)) => {
+                if !is_anonymous(word) {
+                    self.begin();
+                    self.out.push_str(word);
+                }
+                self.skip(used);
+                self.ended();
+            }
+            None => self.skip(1),
+        }
+    }
+
     /// One step; whether the name goes on.
     fn step(&mut self) -> bool {
         let bytes = self.rest.as_bytes();
@@ -179,17 +194,7 @@ impl Reader<'_> {
                 self.out.push_str(&value);
                 self.skip(end);
             }
-            b'0'..=b'9' => match identifier(self.rest) {
-                Some((word, used)) => {
-                    if !is_anonymous(word) {
-                        self.begin();
-                        self.out.push_str(word);
-                    }
-                    self.skip(used);
-                    self.ended();
-                }
-                None => self.skip(1),
-            },
+            b'0'..=b'9' => self.word(),
             b'I' => {
                 self.push(Open::Arguments, "<");
                 self.skip(1);

@@ -1,5 +1,6 @@
 //! The first sentence.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use catalog::Category;
@@ -97,31 +98,7 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
     }
     let share = percent(most.share_pct);
     let ns = time(most.total_ns);
-    let what = match most.part {
-        WallPart::Compute => return None,
-        WallPart::Communication => "runs no kernel but communication",
-        WallPart::Copies => "runs nothing but copies",
-        WallPart::DataLoading => "waits for the data loader",
-        WallPart::HostCompute => "waits for work on the CPU",
-        WallPart::Launch => "stands still in the gaps between launches",
-        WallPart::Start => "stands still between the launch of a kernel and its start",
-        WallPart::HostWaits => {
-            "stands still in and right after calls in which the CPU waits for it,"
-        }
-        WallPart::Allocation => "waits while the CPU allocates or frees memory",
-        WallPart::Loading => match sets_up(facts, most) {
-            Some(sets) => {
-                &format!("waits while {}, code is loaded and libraries are set up", sets.clause())
-            }
-            None => "waits while the CPU loads code and sets libraries up",
-        },
-        WallPart::Profiler => "waits for the profiler",
-        WallPart::Between => "stands still in its own pauses between queued kernels",
-        WallPart::Queued => {
-            "stands still with work queued, which waits for something that may not be in the file"
-        }
-        WallPart::Unexplained => "stands still while no op, call or frame is recorded on the CPU",
-    };
+    let what = state(facts, most)?;
     let mut text = format!("{gpu} {what} for {share} of {whole} ({ns}{}).", waiting(facts, most));
     let no_cpu = facts.host.cpu_ops.ops.is_empty() && facts.slices.annotations.is_empty();
     if most.part == WallPart::Unexplained && no_cpu {
@@ -156,6 +133,38 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
         text.push_str(STACKS);
     }
     Some(text)
+}
+
+/// What a device does in a part of the wall time; `None` where that is its work.
+fn state(facts: &Facts<'_>, most: &WallRow) -> Option<Cow<'static, str>> {
+    let text = match most.part {
+        WallPart::Compute => return None,
+        WallPart::Communication => "runs no kernel but communication",
+        WallPart::Copies => "runs nothing but copies",
+        WallPart::DataLoading => "waits for the data loader",
+        WallPart::HostCompute => "waits for work on the CPU",
+        WallPart::Launch => "stands still in the gaps between launches",
+        WallPart::Start => "stands still between the launch of a kernel and its start",
+        WallPart::HostWaits => {
+            "stands still in and right after calls in which the CPU waits for it,"
+        }
+        WallPart::Allocation => "waits while the CPU allocates or frees memory",
+        WallPart::Loading => match sets_up(facts, most) {
+            Some(sets) => {
+                let sets = sets.clause();
+                let text = format!("waits while {sets}, code is loaded and libraries are set up");
+                return Some(text.into());
+            }
+            None => "waits while the CPU loads code and sets libraries up",
+        },
+        WallPart::Profiler => "waits for the profiler",
+        WallPart::Between => "stands still in its own pauses between queued kernels",
+        WallPart::Queued => {
+            "stands still with work queued, which waits for something that may not be in the file"
+        }
+        WallPart::Unexplained => "stands still while no op, call or frame is recorded on the CPU",
+    };
+    Some(text.into())
 }
 
 /// The op with most time of its own, of a run on the CPU.

@@ -42,8 +42,8 @@ fn run_facts() -> RunFacts {
     }
 }
 
-fn tables() -> Tables {
-    let kernel = KernelArtifact {
+fn kernel() -> KernelArtifact {
+    KernelArtifact {
         stage: "decode".to_owned(),
         device: "0".to_owned(),
         kernel_name: "gemm".to_owned(),
@@ -78,7 +78,10 @@ fn tables() -> Tables {
         n_launch_configs: Some(2),
         streams: vec!["7".to_owned()],
         first_us: Some(Micros(12_345)),
-    };
+    }
+}
+
+fn tables() -> Tables {
     let overlap = OverlapArtifact {
         stage: "decode".to_owned(),
         device: "0".to_owned(),
@@ -125,7 +128,7 @@ fn tables() -> Tables {
         action: Some("Call torch.nn.functional.rms_norm.".to_owned()),
         check: None,
     };
-    Tables { kernels: Some(vec![kernel]), overlap: Some(vec![overlap]), fuse: Some(vec![fuse]) }
+    Tables { kernels: Some(vec![kernel()]), overlap: Some(vec![overlap]), fuse: Some(vec![fuse]) }
 }
 
 fn write(

@@ -240,6 +240,24 @@ fn undo(
     }
 }
 
+/// The call sites of what is alive at the peak; of the largest, what is inside of them and who calls them.
+fn peak_sites(
+    snapshot: &Snapshot,
+    sites: &Sites,
+    sums: &Sums<'_>,
+    at_peak: &[(StackId, i64)],
+    bytes: i64,
+) -> Vec<SiteRow> {
+    let mut rows = sums.rows();
+    for row in rows.iter_mut().take(SITES_WITH_INSIDE) {
+        let is_own = |(stack, _): &&(StackId, i64)| sites.name(sites.site(*stack)) == row.site;
+        let own: Vec<_> = at_peak.iter().filter(is_own).copied().collect();
+        row.inside = inside(&snapshot.stacks, &own);
+        row.callers = callers(&snapshot.stacks, &own, bytes);
+    }
+    rows
+}
+
 /// Replays the events of a device.
 #[inline(never)]
 pub(crate) fn replay(snapshot: &Snapshot, device: i64, sites: &Sites) -> (Replay, Levels) {
@@ -288,13 +306,7 @@ pub(crate) fn replay(snapshot: &Snapshot, device: i64, sites: &Sites) -> (Replay
         sums.add(stack, *size);
         at_peak.push((stack, *size));
     }
-    let mut peak_sites = sums.rows();
-    for row in peak_sites.iter_mut().take(SITES_WITH_INSIDE) {
-        let is_own = |(stack, _): &&(StackId, i64)| sites.name(sites.site(*stack)) == row.site;
-        let own: Vec<_> = at_peak.iter().filter(is_own).copied().collect();
-        row.inside = inside(&snapshot.stacks, &own);
-        row.callers = callers(&snapshot.stacks, &own, bytes);
-    }
+    let peak_sites = peak_sites(snapshot, sites, &sums, &at_peak, bytes);
     let faulty = double_alloc + faults.orphans + faults.double_frees + faults.mismatches > 0
         || later_faults > 0
         || negative > 0

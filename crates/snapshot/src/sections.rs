@@ -313,23 +313,7 @@ fn timeline_section(
             .map(|row| is_part(row.peak_bytes, peak) || is_part(row.allocated_bytes, all));
         section.tables.push(Table::of("classes", title, classes).printing(is_printed));
     }
-    if !timeline.by_step.is_empty() {
-        let table = Table::of("memory-by-step", "Memory by step", &timeline.by_step);
-        // (A sentence says that steps are alike.)
-        let steps: Vec<_> = timeline.by_step.iter().filter(|row| row.step > 0).collect();
-        // (The first sentence has the figures of a single step, but for what it still asked the driver for.)
-        if let [only] = steps.as_slice()
-            && only.segment_allocs > 0
-        {
-            section.intro.push(format!(
-                "The only recorded step takes {} from the driver: the cache did not hold what it needs, as in a first step \
-                 or after empty_cache.",
-                plural(only.segment_allocs, "segment or page", "segments or pages")
-            ));
-        }
-        let is_told = steps.len() < 2 || flat(device, &timeline.by_step).is_some();
-        section.tables.push(table.only_on_page(is_told));
-    }
+    add_steps(device, timeline, &mut section);
     section.tables.extend([
         // (Purposes tell more than phases.)
         Table::of("peak-by-phase", "Alive at the peak by phase", &phases)
@@ -351,6 +335,28 @@ fn timeline_section(
         ),
     ]);
     section
+}
+
+/// Memory by step, where the file has steps.
+fn add_steps(device: &str, timeline: &Timeline, section: &mut Section) {
+    if timeline.by_step.is_empty() {
+        return;
+    }
+    let table = Table::of("memory-by-step", "Memory by step", &timeline.by_step);
+    // (A sentence says that steps are alike.)
+    let steps: Vec<_> = timeline.by_step.iter().filter(|row| row.step > 0).collect();
+    // (The first sentence has the figures of a single step, but for what it still asked the driver for.)
+    if let [only] = steps.as_slice()
+        && only.segment_allocs > 0
+    {
+        section.intro.push(format!(
+            "The only recorded step takes {} from the driver: the cache did not hold what it needs, as in a first step \
+             or after empty_cache.",
+            plural(only.segment_allocs, "segment or page", "segments or pages")
+        ));
+    }
+    let is_told = steps.len() < 2 || flat(device, &timeline.by_step).is_some();
+    section.tables.push(table.only_on_page(is_told));
 }
 
 /// A free range sum of a stream.

@@ -161,15 +161,8 @@ pub fn triage_kept(
     let before = BeforeWindowSlices::of(trace);
     let platform = timeline::device::platform(trace);
     let mut linker = Linker::of(trace, sources.details);
-    let mut slices = options.slices.clone();
-    // (What an earlier step launched belongs to no table of a step.)
     let step = trace.part.as_ref().and_then(|part| part.step.clone());
-    slices.without_before_window |= step.is_some();
-    // (Where all of it was launched earlier, the tables are of that: empty ones would say nothing.)
-    let n_earlier = before.summary.n_kernels + before.summary.n_memory_ops;
-    if step.is_none() && n_earlier == before.gpu_rows.len() as u64 {
-        slices.without_before_window = false;
-    }
+    let slices = counted(&options.slices, &before, step.is_some());
     let mut gpu = Gpu::new(trace, platform, &before, &slices);
     by_op::classify(&mut gpu, &linker);
     let arch = arch::observed(&gpu, platform);
@@ -197,15 +190,9 @@ pub fn triage_kept(
     });
     let idle = idle.map(|(device, explained, gaps)| {
         let gpu = if several { format!("GPU {device}") } else { "The GPU".to_owned() };
-        let mut device = sentences::Device {
-            trace,
-            linker: &mut linker,
-            explained: &explained,
-            gaps: &gaps,
-            gpu: &gpu,
-            zero_ns,
-            facts,
-        };
+        let (explained, gaps, linker) = (&explained, &gaps, &mut linker);
+        let mut device =
+            sentences::Device { trace, linker, explained, gaps, gpu: &gpu, zero_ns, facts };
         let limits = limits.as_ref().map(Limits::limited);
         let text = device.sentences(limits);
         IdleSaid { cause: explained.cause, ns: explained.ns(), of_steps: explained.of_steps, text }
@@ -250,6 +237,19 @@ pub fn triage_kept(
         step,
     });
     (report, kept)
+}
+
+/// Which GPU slices the tables count.
+fn counted(wanted: &Options, before: &BeforeWindowSlices, of_step: bool) -> Options {
+    let mut slices = wanted.clone();
+    // (What an earlier step launched belongs to no table of a step.)
+    slices.without_before_window |= of_step;
+    // (Where all of it was launched earlier, the tables are of that: empty ones would say nothing.)
+    let n_earlier = before.summary.n_kernels + before.summary.n_memory_ops;
+    if !of_step && n_earlier == before.gpu_rows.len() as u64 {
+        slices.without_before_window = false;
+    }
+    slices
 }
 
 /// What is said of a recording in which most launches are captured.

@@ -12,7 +12,8 @@ use super::{CompanionPhase, FileEntry, PerfettoState, Phase, Remote};
 use crate::features::several::queries as roles;
 use crate::features::several::state as several;
 use crate::protocol::{
-    EventRange, Failure, JobId, Plan, Program, Request, RequestId, Stage, StepWindow, Triage,
+    Diagnosis, EventRange, Failure, JobId, Plan, Program, Request, RequestId, Stage, StepWindow,
+    Triage,
 };
 use crate::shared::Shared;
 
@@ -187,6 +188,21 @@ pub(super) fn triaged(next: &mut Next, job: JobId, id: RequestId, triage: Triage
     if is_last {
         diagnose(next, job);
     }
+}
+
+/// A diagnosis is there. What it says of the whole file stays while a step is shown.
+pub(super) fn diagnosed(next: &mut Next, job: JobId, id: RequestId, mut diagnosis: Diagnosis) {
+    let steps = diagnosis.steps.clone();
+    let memory = std::mem::take(&mut diagnosis.memory);
+    let told = std::mem::take(&mut diagnosis.told);
+    next.update(job, |file| {
+        if file.diagnosis.answer(id, Ok(diagnosis)) && file.step.is_none() {
+            file.steps = Shared::new(steps);
+            file.recorded_memory = Shared::new(memory);
+            file.recorded_told = Shared::new(told);
+        }
+    });
+    tell_lanes(next, job);
 }
 
 /// Narrows diagnosis and triage to a step, or to none.

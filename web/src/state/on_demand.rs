@@ -4,7 +4,8 @@ use super::effect::Effect;
 use super::next::Next;
 use super::workers::{ask, start};
 use super::{Remote, View};
-use crate::protocol::{Aside, Input, JobId, KernelKey, Program, Request, Surface};
+use crate::protocol::{Aside, Input, JobId, KernelKey, Looked, Program, Request, Surface};
+use crate::shared::Shared;
 
 /// Has the digest of a benchmark's configuration computed, by the worker of the file that is shown.
 pub(super) fn benchmark_config(next: &mut Next, bytes: Vec<u8>) {
@@ -58,6 +59,22 @@ pub(super) fn draw_lanes(next: &mut Next) {
         next.effects.push(Effect::Post(id, Request::Look { job, surface: Surface::Over, input }));
     }
     tell_lanes(next, job);
+}
+
+/// A picture answered what a person did with it.
+pub(super) fn looked(next: &mut Next, job: JobId, program: Program, mut looked: Looked) {
+    next.state.announcement.clone_from(&looked.says);
+    if let Some(layout) = looked.layout.take() {
+        next.state.tracks = layout;
+    }
+    if let Some((name, text)) = looked.file.take() {
+        next.effects.push(Effect::SaveText(name, text));
+    }
+    let looked = Some(Shared::new(looked));
+    next.update(job, |file| match program {
+        Program::Lanes => file.seen = looked,
+        _ => file.looked = looked,
+    });
 }
 
 /// Tells the program that draws lanes what it does not find out by itself, once both are there.

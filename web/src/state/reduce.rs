@@ -10,7 +10,7 @@ use crate::features::several::queries as roles;
 use crate::features::several::state as several;
 use crate::features::timeline::queries as dock;
 use crate::features::timeline::state as docked;
-use crate::protocol::{Aside, JobId, Program, Progress, RequestId, Response, Stage};
+use crate::protocol::{Aside, JobId, Progress, RequestId, Response, Stage};
 use crate::queries::page;
 use crate::shared::Shared;
 
@@ -149,20 +149,7 @@ fn receive(next: &mut Next, id: RequestId, response: Response) {
             }
             several::stands_aside(&mut next.state, job, aside);
         }
-        Response::Looked { job, program, mut looked } => {
-            next.state.announcement.clone_from(&looked.says);
-            if let Some(layout) = looked.layout.take() {
-                next.state.tracks = layout;
-            }
-            if let Some((name, text)) = looked.file.take() {
-                next.effects.push(Effect::SaveText(name, text));
-            }
-            let looked = Some(Shared::new(looked));
-            next.update(job, |file| match program {
-                Program::Lanes => file.seen = looked,
-                _ => file.looked = looked,
-            });
-        }
+        Response::Looked { job, program, looked } => on_demand::looked(next, job, program, looked),
         // (The worker opens one file, once.)
         Response::Lanes { job, lanes } => next.update(job, |file| {
             let id = file.lanes.pending().unwrap_or_default();
@@ -174,19 +161,7 @@ fn receive(next: &mut Next, id: RequestId, response: Response) {
         }),
         Response::RepairPlanned { job, plan } => jobs::planned(next, job, id, plan),
         Response::Triage { job, triage } => jobs::triaged(next, job, id, triage),
-        Response::Diagnosed { job, mut diagnosis } => {
-            let steps = diagnosis.steps.clone();
-            let memory = std::mem::take(&mut diagnosis.memory);
-            let told = std::mem::take(&mut diagnosis.told);
-            next.update(job, |file| {
-                if file.diagnosis.answer(id, Ok(diagnosis)) && file.step.is_none() {
-                    file.steps = Shared::new(steps);
-                    file.recorded_memory = Shared::new(memory);
-                    file.recorded_told = Shared::new(told);
-                }
-            });
-            on_demand::tell_lanes(next, job);
-        }
+        Response::Diagnosed { job, diagnosis } => jobs::diagnosed(next, job, id, diagnosis),
         Response::Companion { job, companion, failure } => {
             several::answered(next, job, companion, failure);
         }

@@ -22,7 +22,6 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let share = |ns: i64| ns as f64 / busy as f64;
-    let copies = &facts.host.copies;
     let mut found = Vec::new();
     // (By place, because there a copy inside a copy counts once.)
     for (purpose, places_of) in &facts.host.copy_places {
@@ -82,31 +81,38 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             finding.level(Level::of_share(of_window(exposed_ns))).bound(exposed_ns).means(meaning)
         });
     }
-    // (Copies that other ops make, such as those into the buckets of DistributedDataParallel.)
-    let told = found.iter().any(|finding: &Finding| finding.verdict == "d2d");
+    if !found.iter().any(|finding: &Finding| finding.verdict == "d2d") {
+        found.extend(on_device(facts, busy));
+    }
+    found
+}
+
+/// Copies on the GPU that other ops make, such as those into the buckets of DistributedDataParallel.
+fn on_device(facts: &Facts<'_>, busy: i64) -> Option<Finding> {
+    let copies = &facts.host.copies;
     let on_device = copies.memcpy_kinds.iter().filter(|kind| kind.kind.contains("DtoD"));
     let (n, ns, exposed) = on_device.fold((0, 0, 0), |(n, ns, exposed), kind| {
         (n + kind.count, ns + kind.time_ns, exposed + kind.exposed_ns)
     });
-    if !told && share(ns) >= LEAST_SHARE {
-        let text = format!(
-            "{} copies on the GPU take {}; no kernel runs beside them for {}.",
-            count(n),
-            time(ns),
-            time(exposed)
-        );
-        let finding = Finding::fact(Rule::Copies, "d2d", text).with(
-            "copies.memcpy_kinds",
-            "copies on the GPU",
-            count(n),
-        );
-        let share = of_window(exposed);
-        found.push(match share < LEAST_SHARE {
-            true => finding,
-            false => finding.level(Level::of_share(share)).bound(exposed),
-        });
+    if (ns as f64 / busy as f64) < LEAST_SHARE {
+        return None;
     }
-    found
+    let text = format!(
+        "{} copies on the GPU take {}; no kernel runs beside them for {}.",
+        count(n),
+        time(ns),
+        time(exposed)
+    );
+    let finding = Finding::fact(Rule::Copies, "d2d", text).with(
+        "copies.memcpy_kinds",
+        "copies on the GPU",
+        count(n),
+    );
+    let share = exposed as f64 / facts.wall_ns() as f64;
+    Some(match share < LEAST_SHARE {
+        true => finding,
+        false => finding.level(Level::of_share(share)).bound(exposed),
+    })
 }
 
 fn is_to_device(purpose: Purpose) -> bool {

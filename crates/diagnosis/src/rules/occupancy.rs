@@ -61,12 +61,11 @@ fn under_filled(
     units: u64,
     busy_ns: i64,
 ) -> Option<Finding> {
-    let of_device = || facts.gpu.slices.iter().filter(move |one| one.device == id);
     let mut small: BTreeMap<StringId, Small> = BTreeMap::new();
     let mut empty = Empty::default();
     let mut spans: Vec<Interval> = Vec::new();
     let mut rest: Vec<Interval> = Vec::new();
-    for one in of_device() {
+    for one in facts.gpu.slices.iter().filter(|one| one.device == id) {
         let blocks = one
             .is_kernel
             .then(|| blocks(facts, one))
@@ -122,20 +121,7 @@ fn under_filled(
         percent(100.0 * idle),
         named.join(", ")
     );
-    let named = || rows.iter().take(NAMED).map(|(name, _)| *name);
-    let grids = |name: StringId| {
-        let own = of_device().filter(move |one| facts.trace.name(one.slice.row) == name);
-        own.filter_map(|one| blocks(facts, one))
-    };
-    let grows = |name: StringId| grids(name).min() < grids(name).max();
-    let meaning = match named().all(|name| is_product(facts, facts.trace.strings.get(name))) {
-        // (A batch within one tile of the rows adds no block: where the grid never changes, nothing shows that it would.)
-        true if named().any(grows) => {
-            "A part of the GPU has no work meanwhile: a larger batch or split-K gives it more blocks."
-        }
-        true => "A part of the GPU has no work meanwhile: split-K gives it more blocks.",
-        false => "",
-    };
+    let meaning = meaning(facts, id, &rows);
     Some(
         Finding::fact(Rule::Occupancy, "under_filled", text)
             .level(Level::of_share(of_wall * idle))
@@ -144,6 +130,29 @@ fn under_filled(
             .means(meaning)
             .with("triage", "time in which only such kernels run", time(alone)),
     )
+}
+
+/// What gives such kernels more blocks.
+fn meaning(
+    facts: &Facts<'_>,
+    id: host::links::DeviceId,
+    rows: &[(StringId, Small)],
+) -> &'static str {
+    let named = || rows.iter().take(NAMED).map(|(name, _)| *name);
+    let grids = |name: StringId| {
+        let own = facts.gpu.slices.iter().filter(move |one| one.device == id);
+        let own = own.filter(move |one| facts.trace.name(one.slice.row) == name);
+        own.filter_map(|one| blocks(facts, one))
+    };
+    let grows = |name: StringId| grids(name).min() < grids(name).max();
+    match named().all(|name| is_product(facts, facts.trace.strings.get(name))) {
+        // (A batch within one tile of the rows adds no block: where the grid never changes, nothing shows that it would.)
+        true if named().any(grows) => {
+            "A part of the GPU has no work meanwhile: a larger batch or split-K gives it more blocks."
+        }
+        true => "A part of the GPU has no work meanwhile: split-K gives it more blocks.",
+        false => "",
+    }
 }
 
 /// Whether a kernel multiplies matrices: the work of others (a reduction over parts, a choice of the largest, a scan) cannot be

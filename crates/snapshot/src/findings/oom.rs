@@ -37,6 +37,42 @@ fn one(
     timeline: &Timeline,
     to: &mut Vec<Finding>,
 ) {
+    let mut observation = what_failed(report, device, oom, timeline);
+    let found = Found::of(oom);
+    let served = report.what_if.get(device).and_then(WhatIf::expandable);
+    let is_served = served.is_some_and(|run| run.served_ooms.contains(&oom.index));
+    let need = size(oom.live_requested.saturating_add(oom.size));
+    let is_early = timeline.classes.is_before_backward;
+    let early = match is_early {
+        true => {
+            " The record has no backward pass and no optimizer step: gradients, optimizer state and temporaries of backward that \
+                 are not in use yet come on top."
+        }
+        false => "",
+    };
+    let mut validation = format!(
+        "The run needs at least {need}: what was in use and requested at this event.{early}"
+    );
+    let (hypothesis, action) = if oom.size <= found.room {
+        no_range(oom, &found, timeline, (is_served, is_early), &mut validation)
+    } else {
+        let texts = (&mut observation, &mut validation);
+        too_little(report, device, oom, &found, timeline, texts)
+    };
+    // Events do not record the pool: only when all free ranges of the stream are too small, the pool does not matter.
+    let is_certain = !oom.fits_if_defragmented && oom.device_free.is_some();
+    let confidence = if is_certain { Confidence::High } else { Confidence::Medium };
+    let evidence = format!("devices.{device}.ooms");
+    put(
+        to,
+        "out-of-memory",
+        confidence,
+        [&observation, &hypothesis, &action, &validation, &evidence],
+    );
+}
+
+/// The request, and what it found.
+fn what_failed(report: &SnapshotReport, device: &str, oom: &OomRow, timeline: &Timeline) -> String {
     let granted = oom.device_free.map_or("an unrecorded amount".to_owned(), size);
     let mut observation = format!(
         "Device {device}, event {}: the request of {}{} found {granted} free on the device and {} in free ranges of its stream.",
@@ -72,118 +108,128 @@ fn one(
             ),
         });
     }
-    // The narrower test: default pool and segment type of the request.
-    let (free, granted) = (oom.cached_free_same_pool, oom.device_free.unwrap_or(0));
-    let room = free.saturating_add(granted);
-    // Events do not record the pool: only when all free ranges of the stream are too small, the pool does not matter.
-    let is_certain = !oom.fits_if_defragmented && oom.device_free.is_some();
-    let served = report.what_if.get(device).and_then(WhatIf::expandable);
-    let is_served = served.is_some_and(|run| run.served_ooms.contains(&oom.index));
+    observation
+}
+
+/// The bytes that a request found free.
+struct Found {
+    /// In ranges of its stream and pool: the narrower test, with the default pool and segment type of the request.
+    free: i64,
+    /// On the device.
+    granted: i64,
+    /// Both.
+    room: i64,
+}
+
+impl Found {
+    fn of(oom: &OomRow) -> Self {
+        let (free, granted) = (oom.cached_free_same_pool, oom.device_free.unwrap_or(0));
+        Self { free, granted, room: free.saturating_add(granted) }
+    }
+}
+
+/// Why a request failed for which enough is free, though in no single range, and what makes room for it.
+fn no_range(
+    oom: &OomRow,
+    &Found { free, granted, room }: &Found,
+    timeline: &Timeline,
+    (is_served, is_early): (bool, bool),
+    validation: &mut String,
+) -> (String, String) {
+    let (holder, less) = less(timeline);
     let is_fragmented = oom.size <= free
         || oom.size <= room && percent(oom.cached_free_same_stream, oom.reserved) >= LEAST_FREE;
-    let bound = if oom.is_exact || oom.size > room {
+    let bound = if oom.is_exact {
         ""
     } else {
         " (upper bound: the rounded size of blocks that were freed later is not recorded)"
     };
+    let sum = match oom.size <= free {
+        true => format!(
+            "the free ranges of its stream and pool have {} together{bound}, the request needs {}",
+            size(free),
+            size(oom.size)
+        ),
+        false => format!(
+            "{} in free ranges of its stream and pool and {} free on the device are {} together{bound}, {} more than the request",
+            size(free),
+            size(granted),
+            size(room),
+            size(room.saturating_sub(oom.size))
+        ),
+    };
+    // (A setting makes room only of what is reserved and free.)
+    let is_enough =
+        oom.size <= free && percent(oom.live_requested, oom.reserved) <= MOST_IN_USE && !is_early;
+    let action = match (is_enough, is_served) {
+        (true, true) => {
+            let shapes = if timeline.has_varying_sizes { SHAPES } else { "" };
+            format!(
+                "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: a model that reproduces the run has room for the request (an \
+                 estimate).{shapes}"
+            )
+        }
+        (true, false) => stable(timeline.has_varying_sizes).to_owned(),
+        (false, true) => format!(
+            "{less} PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True makes room for this request, with {} to spare (an estimate): \
+             no more than that is left for what follows.",
+            size(room.saturating_sub(oom.size))
+        ),
+        (false, false) => less,
+    };
+    if is_enough {
+        validation.clear();
+    } else if granted > 0 && granted < oom.size {
+        validation.push_str(&format!(
+            " A segment for the request needs {} more than is free on the device.",
+            size(oom.size.saturating_sub(granted))
+        ));
+    }
+    let hypothesis = match is_fragmented {
+        // (The device alone has room.)
+        _ if granted >= oom.size => format!(
+            "{} are free on the device, and the request needs {}: a limit of the process may have refused it \
+             (torch.cuda.set_per_process_memory_fraction).",
+            size(granted),
+            size(oom.size)
+        ),
+        true => format!("Fragmentation: {sum}, but no single range holds it."),
+        false => format!(
+            "Capacity: {sum}, but no single range holds it. {} of the reserved memory is in use: the device is full rather than \
+             fragmented.{holder}",
+            share(oom.live_requested, oom.reserved)
+        ),
+    };
+    (hypothesis, action)
+}
+
+/// Why a request failed that is larger than all that is free, and what makes room for it.
+fn too_little(
+    report: &SnapshotReport,
+    device: &str,
+    oom: &OomRow,
+    found: &Found,
+    timeline: &Timeline,
+    (observation, validation): (&mut String, &mut String),
+) -> (String, String) {
     let (holder, less) = less(timeline);
-    let need = size(oom.live_requested.saturating_add(oom.size));
-    let early = match timeline.classes.is_before_backward {
-        true => {
-            " The record has no backward pass and no optimizer step: gradients, optimizer state and temporaries of backward that \
-                 are not in use yet come on top."
-        }
-        false => "",
+    let mut action = less;
+    if oom.device_free.is_some() {
+        validation.push_str(&format!(
+            " At least {} of it must go.",
+            size(oom.size.saturating_sub(found.room))
+        ));
+    }
+    if let Some(uneven) = uneven(report, device, timeline) {
+        observation.push_str(&uneven.what);
+        validation.push_str(&uneven.need);
+        action = format!("Give each device an equal part of the input. {action}");
+    }
+    let free = match oom.device_free {
+        Some(_) => "the free ranges of the same stream and pool and what is free on the device",
+        None => "the free ranges of the same stream and pool together",
     };
-    let mut validation = format!(
-        "The run needs at least {need}: what was in use and requested at this event.{early}"
-    );
-    let mut action;
-    let hypothesis = if oom.size <= room {
-        let sum = match oom.size <= free {
-            true => format!(
-                "the free ranges of its stream and pool have {} together{bound}, the request needs {}",
-                size(free),
-                size(oom.size)
-            ),
-            false => format!(
-                "{} in free ranges of its stream and pool and {} free on the device are {} together{bound}, {} more than the request",
-                size(free),
-                size(granted),
-                size(room),
-                size(room.saturating_sub(oom.size))
-            ),
-        };
-        // (A setting makes room only of what is reserved and free.)
-        let is_enough = oom.size <= free
-            && percent(oom.live_requested, oom.reserved) <= MOST_IN_USE
-            && early.is_empty();
-        action = match (is_enough, is_served) {
-            (true, true) => {
-                let shapes = if timeline.has_varying_sizes { SHAPES } else { "" };
-                format!(
-                    "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: a model that reproduces the run has room for the request (an \
-                     estimate).{shapes}"
-                )
-            }
-            (true, false) => stable(timeline.has_varying_sizes).to_owned(),
-            (false, true) => format!(
-                "{less} PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True makes room for this request, with {} to spare (an estimate): \
-                 no more than that is left for what follows.",
-                size(room.saturating_sub(oom.size))
-            ),
-            (false, false) => less,
-        };
-        if is_enough {
-            validation.clear();
-        } else if granted > 0 && granted < oom.size {
-            validation.push_str(&format!(
-                " A segment for the request needs {} more than is free on the device.",
-                size(oom.size.saturating_sub(granted))
-            ));
-        }
-        match is_fragmented {
-            // (The device alone has room.)
-            _ if granted >= oom.size => format!(
-                "{} are free on the device, and the request needs {}: a limit of the process may have refused it \
-                 (torch.cuda.set_per_process_memory_fraction).",
-                size(granted),
-                size(oom.size)
-            ),
-            true => format!("Fragmentation: {sum}, but no single range holds it."),
-            false => format!(
-                "Capacity: {sum}, but no single range holds it. {} of the reserved memory is in use: the device is full rather than \
-                 fragmented.{holder}",
-                share(oom.live_requested, oom.reserved)
-            ),
-        }
-    } else {
-        action = less;
-        if oom.device_free.is_some() {
-            validation.push_str(&format!(
-                " At least {} of it must go.",
-                size(oom.size.saturating_sub(room))
-            ));
-        }
-        if let Some(uneven) = uneven(report, device, timeline) {
-            observation.push_str(&uneven.what);
-            validation.push_str(&uneven.need);
-            action = format!("Give each device an equal part of the input. {action}");
-        }
-        let free = match oom.device_free {
-            Some(_) => "the free ranges of the same stream and pool and what is free on the device",
-            None => "the free ranges of the same stream and pool together",
-        };
-        format!("Capacity: {free} are smaller than the request.{holder}")
-    };
-    let confidence = if is_certain { Confidence::High } else { Confidence::Medium };
-    let evidence = format!("devices.{device}.ooms");
-    put(
-        to,
-        "out-of-memory",
-        confidence,
-        [&observation, &hypothesis, &action, &validation, &evidence],
-    );
+    (format!("Capacity: {free} are smaller than the request.{holder}"), action)
 }
 
 /// Where an allocation failed, as a part of a sentence; empty where its stack was not recorded.

@@ -169,8 +169,24 @@ pub(crate) fn windows(trace: &Trace) -> Windows {
     }
     trace::sort(&mut ops);
     let is_engine = engine_threads(trace, &windows, &ops, &has_step);
-    let breaks = script_activity(trace, &windows, &ops, &is_engine);
-    windows.extend(runs(&ops, |track, end_ns, start_ns| {
+    add_backward_passes(trace, &mut windows, &ops, &is_engine);
+    trace::sort_by_key(&mut windows, |window| (window.start_ns, std::cmp::Reverse(window.end_ns)));
+    if step_bounds.is_empty() {
+        step_bounds = ends_of_steps(trace, &windows);
+    }
+    trace::sort(&mut step_bounds);
+    Windows { windows, is_engine, step_bounds }
+}
+
+/// Adds the runs of backward ops: on a thread of the engine, short pauses in which the script does nothing are a part of one.
+fn add_backward_passes(
+    trace: &Trace,
+    windows: &mut Vec<StageWindow>,
+    ops: &[(TrackId, i64, i64)],
+    is_engine: &[bool],
+) {
+    let breaks = script_activity(trace, windows, ops, is_engine);
+    windows.extend(runs(ops, |track, end_ns, start_ns| {
         let on = trace.track_info(track).process.0;
         let next = breaks.partition_point(|at| *at < (on, end_ns));
         let next = breaks.get(next).filter(|at| at.0 == on);
@@ -179,12 +195,6 @@ pub(crate) fn windows(trace: &Trace) -> Windows {
             && next.is_none_or(|(_, at)| *at >= start_ns)
             && start_ns.saturating_sub(end_ns) <= if recorded { LONG_PAUSE_NS } else { PAUSE_NS }
     }));
-    trace::sort_by_key(&mut windows, |window| (window.start_ns, std::cmp::Reverse(window.end_ns)));
-    if step_bounds.is_empty() {
-        step_bounds = ends_of_steps(trace, &windows);
-    }
-    trace::sort(&mut step_bounds);
-    Windows { windows, is_engine, step_bounds }
 }
 
 /// Where training steps end that no profiler marks: with the optimizer, else with the backward pass.

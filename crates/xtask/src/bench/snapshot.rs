@@ -91,12 +91,17 @@ pub(super) fn measure(workspace: &Workspace, driver: &Driver, report: &mut Repor
         }
         _ => println!("NO REFERENCE PROGRAM (../shared/corpus/snapshots): NOT COMPARED"),
     }
-    write(&path, LOOKED_AT, 2)?;
+    look(driver, &path, report)
+}
+
+/// Measures what a person who looks at a larger file waits for.
+fn look(driver: &Driver, path: &Path, report: &mut Report) -> Result<()> {
+    write(path, LOOKED_AT, 2)?;
     println!(
         "{LOOKED_AT} events with stacks of 2 frames, {}",
         megabytes(path.metadata()?.len() as f64)
     );
-    let looked = repeated(|| driver.run(&["snapshot".as_ref(), &path]))?;
+    let looked = repeated(|| driver.run(&["snapshot".as_ref(), path]))?;
     let looked_of = |key: &'static str| median(&looked, move |run| number(&run[key]));
     report.at_most("wasm memory", looked_of("memory_bytes")?, 1e6, "MB", MOST_MEMORY);
     report.at_most(

@@ -12,8 +12,8 @@ use super::others::{self, OpenCompanion};
 use super::ranks::Ranks;
 use super::{EVERY_ROW, Files, Port, Session, aside, decode, details, details_of, page};
 use crate::protocol::{
-    ArtifactWish, Chapter, Diagnosis, FIRST_LAUNCHES, Failure, JobId, KernelDetails, Parts,
-    Program, Request, Response, Stage, StepWindow, Triage,
+    ArtifactWish, Chapter, Diagnosis, FIRST_LAUNCHES, Failure, JobId, KernelDetails, KernelKey,
+    Parts, Program, Request, Response, Stage, StepWindow, Triage,
 };
 use crate::shared::Shared;
 use crate::worker::artifacts::{self, Made};
@@ -47,30 +47,7 @@ pub(super) struct OpenFile {
 impl Session for TriageSession {
     fn handle(&mut self, request: Request, files: &mut dyn Files, port: &mut dyn Port) {
         match request {
-            Request::Open { job, name, .. } => {
-                let Some(source) = files.source(job) else { return };
-                match decode(job, Stage::Triaging, source, port) {
-                    Ok(decoded) => {
-                        self.file = Some(OpenFile {
-                            name,
-                            decoded,
-                            details: None,
-                            slices: None,
-                            other_ranks: Vec::new(),
-                            report: None,
-                            benchmark: None,
-                        });
-                    }
-                    Err(refused) if aside::reader(&refused) == Some(Program::Triage) => {
-                        port.send(match aside::of_refused(*refused, source) {
-                            Ok(aside) => Response::Aside { job, aside },
-                            Err(failure) => Response::Failed { job, failure },
-                        });
-                    }
-                    // The first program has reported it.
-                    Err(_) => {}
-                }
-            }
+            Request::Open { job, name, .. } => self.open(job, name, files, port),
             Request::AddCompanion { job, beside, name } => {
                 let Some(source) = files.source(beside.job) else { return };
                 if let Some(file) = &mut self.file {
@@ -99,37 +76,14 @@ impl Session for TriageSession {
             Request::Diagnose { job, count_before_window, step } => {
                 let Some(file) = &mut self.file else { return };
                 file.read_details(job, files, port);
-                let diagnosis = match step {
-                    Some(step) => {
-                        let (part, report) = file.triage_step(&self.companions, step);
-                        let triage = Some(Box::new(file.shown(&report)));
-                        Diagnosis {
-                            triage,
-                            ..file.diagnose(&part, &report, &self.companions, false)
-                        }
-                    }
-                    None => {
-                        // (What is known of slices may be of a step that was looked at since.)
-                        let is_whole = file.slices.as_ref().is_some_and(|(_, step)| step.is_none());
-                        let report =
-                            file.report.take().filter(|_| is_whole).unwrap_or_else(|| {
-                                file.triage(&self.companions, count_before_window)
-                            });
-                        let trace = &file.decoded.trace;
-                        file.diagnose(trace, &report, &self.companions, count_before_window)
-                    }
-                };
+                let diagnosis = file.diagnosis(&self.companions, count_before_window, step);
                 port.send(Response::Diagnosed { job, diagnosis });
             }
             Request::InTrace { job, snapshot, run } => {
                 let Some(file) = &mut self.file else { return };
                 let Ok(facts) = postcard::from_bytes::<RunFacts>(&run) else { return };
                 file.read_details(job, files, port);
-                let none = Details::default();
-                let details = file.details.as_ref().unwrap_or(&none);
-                let index = HostIndex::of(&file.decoded.trace);
-                let found = kinetoscope::same_run(&index.slices, details, &facts);
-                let chapter = Chapter::drawn(found.section(&file.name));
+                let chapter = file.in_trace(&facts);
                 port.send(Response::InTrace { job, snapshot, chapter });
             }
             Request::RankCalls { job } => {
@@ -166,11 +120,7 @@ impl Session for TriageSession {
                         None => drop(file.triage(&self.companions, count_before_window)),
                     }
                 }
-                let slices = file.slices.as_ref().map(|(slices, _)| slices);
-                let trace = &file.decoded.trace;
-                let kernel = slices.and_then(|slices| slices.kernel(trace, &key, FIRST_LAUNCHES));
-                let kernel = kernel.unwrap_or_else(|| KernelDetails { key, ..Default::default() });
-                port.send(Response::Kernel { job, kernel });
+                port.send(Response::Kernel { job, kernel: file.kernel(key) });
             }
             Request::Window { job, event } => {
                 let Some(file) = &self.file else { return };
@@ -214,6 +164,34 @@ impl Session for TriageSession {
     }
 }
 
+impl TriageSession {
+    /// Decodes a file; one that is no trace may describe traces.
+    fn open(&mut self, job: JobId, name: String, files: &mut dyn Files, port: &mut dyn Port) {
+        let Some(source) = files.source(job) else { return };
+        match decode(job, Stage::Triaging, source, port) {
+            Ok(decoded) => {
+                self.file = Some(OpenFile {
+                    name,
+                    decoded,
+                    details: None,
+                    slices: None,
+                    other_ranks: Vec::new(),
+                    report: None,
+                    benchmark: None,
+                });
+            }
+            Err(refused) if aside::reader(&refused) == Some(Program::Triage) => {
+                port.send(match aside::of_refused(*refused, source) {
+                    Ok(aside) => Response::Aside { job, aside },
+                    Err(failure) => Response::Failed { job, failure },
+                });
+            }
+            // The first program has reported it.
+            Err(_) => {}
+        }
+    }
+}
+
 impl OpenFile {
     /// A triage as the page shows it.
     fn shown(&self, report: &TriageReport) -> Triage {
@@ -221,6 +199,42 @@ impl OpenFile {
         sections.extend(page::merged(report));
         let has_stacks = self.decoded.trace.strings.find(PYTHON_FUNCTION).is_some();
         page::triage(report, sections, has_stacks)
+    }
+
+    /// The diagnosis of the whole file, or of a step with the triage of that.
+    fn diagnosis(
+        &mut self,
+        companions: &[OpenCompanion],
+        count_before_window: bool,
+        step: Option<StepWindow>,
+    ) -> Diagnosis {
+        if let Some(step) = step {
+            let (part, report) = self.triage_step(companions, step);
+            let triage = Some(Box::new(self.shown(&report)));
+            return Diagnosis { triage, ..self.diagnose(&part, &report, companions, false) };
+        }
+        // (What is known of slices may be of a step that was looked at since.)
+        let is_whole = self.slices.as_ref().is_some_and(|(_, step)| step.is_none());
+        let report = self.report.take().filter(|_| is_whole);
+        let report = report.unwrap_or_else(|| self.triage(companions, count_before_window));
+        self.diagnose(&self.decoded.trace, &report, companions, count_before_window)
+    }
+
+    /// What the trace says of a snapshot of its run.
+    fn in_trace(&self, facts: &RunFacts) -> Chapter {
+        let none = Details::default();
+        let details = self.details.as_ref().unwrap_or(&none);
+        let index = HostIndex::of(&self.decoded.trace);
+        let found = kinetoscope::same_run(&index.slices, details, facts);
+        Chapter::drawn(found.section(&self.name))
+    }
+
+    /// A kernel's launches and places.
+    fn kernel(&self, key: KernelKey) -> KernelDetails {
+        let slices = self.slices.as_ref().map(|(slices, _)| slices);
+        let kernel =
+            slices.and_then(|slices| slices.kernel(&self.decoded.trace, &key, FIRST_LAUNCHES));
+        kernel.unwrap_or_else(|| KernelDetails { key, ..Default::default() })
     }
 
     /// Why the run is slow, and what the CPU did. Without arguments there are fewer figures.
