@@ -284,6 +284,7 @@ fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
         (Rule::Communication, _) if is_matched(facts, finding) => &["earlier-transfer"],
         (Rule::Communication, _) => &["earlier-communication"],
         (Rule::Allocator, "uncached") => &["caching-allocator"],
+        (Rule::Allocator, "retries") => &["lower-peak"],
         (Rule::Allocator, _) => &["steady-sizes"],
         _ => &[],
     }

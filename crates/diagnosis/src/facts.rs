@@ -32,6 +32,8 @@ pub use set_up::Sets;
 const COLD_LAUNCH_NS: i64 = 1_000_000;
 /// From this share of the idle time on, first calls are what the recording shows.
 const COLD_SHARE: f64 = 0.3;
+/// Of first calls this part at least loads or compiles code.
+const LOADS_PART: i64 = 20;
 /// The next work was launched this long before it ran: it waits for work that the file does not hold.
 const LONG_QUEUE_NS: i64 = 1_000_000;
 /// From this share of the window on, such waits make the busy share meaningless.
@@ -67,6 +69,8 @@ pub struct Facts<'a> {
     pub gpu: &'a GpuSide,
     /// When code is compiled or loaded, or memory allocated or freed: what first calls do.
     cold: Vec<Interval>,
+    /// The same without memory: what only first calls do.
+    loads: Vec<Interval>,
     /// When compilers and imports run.
     set_up: set_up::Times,
     /// The iterations of the run, where it has any.
@@ -89,6 +93,11 @@ pub struct Facts<'a> {
     pub matched: Matched,
     /// Whether the file has devices of other ranks.
     has_others: bool,
+}
+
+/// Whether a call allocates or frees memory.
+fn allocates(slices: &Slices<'_>, call: &HostSlice) -> bool {
+    matches!(slices.class(call), Class::Malloc | Class::Free)
 }
 
 impl<'a> Facts<'a> {
@@ -114,11 +123,13 @@ impl<'a> Facts<'a> {
             Class::Malloc | Class::Free => uncached.is_none(),
             _ => false,
         };
-        let mut cold: Vec<Interval> =
-            slices.calls.iter().filter(is_cold).map(HostSlice::interval).collect();
+        let of = |memory: bool| {
+            let own = slices.calls.iter().filter(is_cold);
+            own.filter(move |call| allocates(slices, call) == memory).map(HostSlice::interval)
+        };
         let set_up = set_up::Times::of(slices);
-        cold.extend(set_up.all());
-        let cold = union(cold);
+        let loads = union(of(false).chain(set_up.all()).collect());
+        let cold = union(of(true).chain(loads.iter().copied()).collect());
         let wall = triage.wall.clone();
         let (iterations, warm) = (None, None);
         let modules = ModuleTree::of(trace, slices, gpu, details);
@@ -130,6 +141,7 @@ impl<'a> Facts<'a> {
             slices,
             gpu,
             cold,
+            loads,
             set_up,
             iterations,
             modules,
@@ -406,8 +418,11 @@ impl Device<'_> {
     #[must_use]
     pub fn cold(&self) -> Option<(i64, i64)> {
         let gaps = self.gaps_told();
-        let (covered, all) = (length(&both(&gaps, &self.facts.cold)), length(&gaps));
-        (covered as f64 >= COLD_SHARE * all as f64 && covered >= COLD_LAUNCH_NS)
+        let of = |times: &[Interval]| length(&both(&gaps, times));
+        let (covered, loads, all) = (of(&self.facts.cold), of(&self.facts.loads), length(&gaps));
+        // (Memory alone is allocated again where it is full.)
+        let is_first = loads.saturating_mul(LOADS_PART) >= covered;
+        (is_first && covered as f64 >= COLD_SHARE * all as f64 && covered >= COLD_LAUNCH_NS)
             .then_some((covered, all))
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::drawing::escaped;
-use crate::units::{self, Scale};
+use crate::units::Scale;
 use crate::{Align, Cell, Drawing, Finding, Section, Table, TableColumn, Unit, View, short_names};
 
 /// The style sheet of the document.
@@ -105,8 +105,7 @@ fn push_table(out: &mut String, table: &Table) {
     push_totals(out, &view, &summed);
     out.push_str("</table>\n</div>\n");
     if rest > 0 {
-        let rest = units::plural(rest as u64, "more row", "more rows");
-        out.push_str(&format!("<p class=\"rest\">{rest}, included in the totals.</p>\n"));
+        out.push_str(&format!("<p class=\"rest\">{}</p>\n", summed.left_out(rest)));
     }
 }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use crate::units::{self, Scale};
+use crate::units::Scale;
 use crate::{Align, Cell, Finding, Section, Table, TableColumn, Unit, View, short_names};
 
 /// Longest name in a printed table.
@@ -45,8 +45,7 @@ fn titled(table: &Table) -> String {
     summed.columns.clone_from(&view.columns);
     out.push_str(&rows_under_header(&view, &summed));
     if rest > 0 {
-        let rest = units::plural(rest as u64, "more row", "more rows");
-        out.push_str(&format!("\n{rest}, included in the totals.\n"));
+        out.push_str(&format!("\n{}\n", summed.left_out(rest)));
     }
     out
 }

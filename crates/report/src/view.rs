@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use crate::{Cell, Table, TableColumn};
+use crate::{Cell, Table, TableColumn, units};
 
 /// Rows and columns of a table, in the order they are shown.
 #[derive(Clone, Debug)]
@@ -110,6 +110,15 @@ impl<'a> View<'a> {
                 .filter_map(|column| self.table.cell(*row as usize, *column as usize))
                 .collect()
         })
+    }
+
+    /// The line under a table of which `n` rows are not printed. (`self` is of all rows.)
+    pub(crate) fn left_out(&self, n: usize) -> String {
+        let rows = units::plural(n as u64, "more row", "more rows");
+        match self.totals() {
+            Some(_) => format!("{rows}, included in the totals."),
+            None => format!("{rows} in the JSON document."),
+        }
     }
 
     /// The sums of the shown rows: one entry per shown column, `None` where a sum means nothing. `None`

@@ -26,7 +26,7 @@ use timeline::recorded::is_gpu;
 /// Launch calls that take this long load GPU code first, in ns.
 const LONG_NS: i64 = 1_000_000;
 
-/// A call that allocates or frees memory for this long sets up the runtime or a library, in ns: cuDNN's first call, which frees
+/// A call that frees memory for this long sets up the runtime or a library, in ns: cuDNN's first call, which frees
 /// nothing to have a context.
 const LONG_ALLOCATION_NS: i64 = 100_000_000;
 
@@ -290,7 +290,9 @@ impl Host {
                                 let link = trace.link(row);
                                 long_launches.push(LongLaunch { link, times: (start, end) });
                             }
-                            Some(Cover::Allocation) if dur_ns >= LONG_ALLOCATION_NS => {
+                            Some(Cover::Allocation)
+                                if name.frees && dur_ns >= LONG_ALLOCATION_NS =>
+                            {
                                 add(Cover::SetUp);
                             }
                             None if name.other_call => add(Cover::SetUp),

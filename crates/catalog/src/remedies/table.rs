@@ -729,6 +729,15 @@ pub const REMEDIES: &[Remedy] = &[
         gates: Gates { platforms: KNOWN_GPU, ..OPEN },
     },
     Remedy {
+        id: "lower-peak",
+        what: "a lower peak of memory",
+        action: "Lower the peak of memory: a smaller batch, activation checkpointing, or expandable_segments:True in \
+                 PYTORCH_CUDA_ALLOC_CONF, if much of what is reserved is not in use.",
+        why: "Where an allocation fails, PyTorch waits for the GPU, gives its cache back to the driver and allocates again.",
+        check: "In a new trace, no step frees memory of the driver.",
+        gates: Gates { platforms: KNOWN_GPU, ..OPEN },
+    },
+    Remedy {
         id: "steady-sizes",
         what: "equal sizes from step to step",
         action: "Keep sizes from step to step, so that PyTorch's cache can serve them; do not call empty_cache in the step.",

@@ -13,6 +13,8 @@ use super::Run;
 
 /// Of fewer ranges none is an iteration.
 const FEWEST: usize = 3;
+/// A number that counts comes at most so many times as often as the mean of them.
+const OFTEN: usize = 2;
 /// Ranges fill this part of the time from the first to the last, unless an engine names them.
 const TILES: f64 = 0.8;
 /// Parts of names of ranges that PyTorch records by itself, which are no iterations: compiled code, loaders, optimizers.
@@ -179,9 +181,21 @@ fn repeated(run: &Run<'_>) -> Option<Vec<HostSlice>> {
         let last = covered.last().map_or(0, |(_, end)| *end);
         length(&covered) as f64 >= TILES * (last - first) as f64 && is_disjoint(own)
     };
-    let of_families = families.into_values().map(outermost);
+    let of_families = families.into_values().flat_map(|own| counted(run, own)).map(outermost);
     let fit = of_families.filter(|own| own.len() >= FEWEST && tiles(own) && is_most(run, own));
     fit.max_by_key(|own| own.iter().map(HostSlice::dur_ns).sum::<i64>())
+}
+
+/// Ranges of one name but for its numbers: all of them where the numbers count, else those of each name by itself. Numbers that count come
+/// about equally often; one that labels a part of the program comes as often as that part runs.
+fn counted(run: &Run<'_>, own: Vec<HostSlice>) -> Vec<Vec<HostSlice>> {
+    let mut by_name: BTreeMap<u32, Vec<HostSlice>> = BTreeMap::new();
+    for slice in &own {
+        by_name.entry(run.trace.name(slice.row).0).or_default().push(*slice);
+    }
+    let most = by_name.values().map(Vec::len).max().unwrap_or(0);
+    let counts = most * by_name.len() <= OFTEN * own.len();
+    if counts { vec![own] } else { by_name.into_values().collect() }
 }
 
 /// Those of the thread with most of them, of several the first.

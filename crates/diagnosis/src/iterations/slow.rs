@@ -29,9 +29,10 @@ pub(super) fn on_cpu(
     };
     // By name: its time in the slow iteration, and in the median one.
     let mut times = vec![(0_i64, 0_i64); run.trace.strings.len()];
-    for (slice, family) in &run.slices.all {
-        let counts = matches!(family, Family::Op | Family::Call | Family::Annotation);
-        if !counts || threads.binary_search(&run.slices.thread(slice.row)).is_err() {
+    let others = run.slices.all.iter();
+    let others = others.filter(|(_, family)| matches!(family, Family::Call | Family::Annotation));
+    for slice in outermost_ops(run).chain(others.map(|(slice, _)| slice)) {
+        if threads.binary_search(&run.slices.thread(slice.row)).is_err() {
             continue;
         }
         let inside = |window: Interval| {
@@ -53,6 +54,16 @@ pub(super) fn on_cpu(
     let alike = alike.filter(|(_, times)| grew(times) <= longer_ns.saturating_mul(2));
     let (name, times) = alike.min_by_key(|(_, (in_slow, _))| *in_slow)?;
     Some((run.trace.strings.get(*name).to_owned(), grew(times)))
+}
+
+/// The ops that are in none of their own name: one that calls itself has its time once.
+fn outermost_ops<'a>(run: &Run<'a>) -> impl Iterator<Item = &'a HostSlice> {
+    let (trace, ops) = (run.trace, &run.slices.ops);
+    let is_outermost = move |at: &usize| {
+        let name = trace.name(ops.slices[*at].row);
+        ops.chain(*at).skip(1).all(|outer| trace.name(ops.slices[outer].row) != name)
+    };
+    (0..ops.slices.len()).filter(is_outermost).map(|at| &ops.slices[at])
 }
 
 /// Whether a part of the wall time is the doing of the CPU.

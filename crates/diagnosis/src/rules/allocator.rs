@@ -1,10 +1,16 @@
 //! M11: calls that allocate or free in the steps: after the first steps there should be none. Where there is one for each tensor, the
 //! cache is off.
 
+use dialect::calls::FREES;
+use host::HostSlice;
 use report::units::{count, percent, time};
+use timeline::intervals::{holds, union};
 use triage::WallPart;
 
 use crate::{Facts, Finding, Level, Rule};
+
+/// So many calls that give memory back are no single release.
+const RETRIES: u64 = 3;
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     if let Some((n_mallocs, n_tensors)) = facts.uncached {
@@ -27,13 +33,45 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         time(calls.total_ns),
         time(covered)
     );
+    let n_retries = frees_in_ops(facts);
+    let (verdict, meaning) = match n_retries >= RETRIES {
+        true => (
+            "retries",
+            format!(
+                "{} calls give memory back inside ops: an allocation failed, and PyTorch gave back what its cache had to try again.",
+                count(n_retries)
+            ),
+        ),
+        false => (
+            "in_steps",
+            "PyTorch's cache grows or is emptied. In a steady state it does neither.".to_owned(),
+        ),
+    };
     vec![
-        Finding::fact(Rule::Allocator, "in_steps", text)
+        Finding::fact(Rule::Allocator, verdict, text)
             .level(Level::of_share(share))
             .bound(covered)
-            .means("PyTorch's cache grows or is emptied. In a steady state it does neither.")
+            .means(meaning)
             .with("runtime.alloc_calls_in_cpu_step", "share of the steps", percent(100.0 * share)),
     ]
+}
+
+/// Calls in the steps that give memory back to the driver inside an op: the program does not ask for it there.
+fn frees_in_ops(facts: &Facts<'_>) -> u64 {
+    let slices = facts.slices;
+    let steps = union(slices.steps.iter().map(HostSlice::interval).collect());
+    let frees = slices.calls.iter().filter(|call| FREES.contains(&slices.name(call)));
+    let mut frees: Vec<&HostSlice> = frees.filter(|call| holds(&steps, call.start_ns)).collect();
+    trace::sort_by_key(&mut frees, |call| (slices.thread(call.row), call.start_ns));
+    let in_ops = |of_thread: &[&HostSlice]| {
+        let thread = of_thread.first().map(|call| slices.thread(call.row));
+        let ops = slices.closed_ops();
+        let starts = of_thread.iter().map(|call| call.start_ns);
+        let around = thread.map(|thread| ops.innermost(thread, starts)).unwrap_or_default();
+        let is_op = |at: &usize| slices.name(&ops.slices[*at]).starts_with("aten::");
+        around.iter().flatten().filter(|at| is_op(at)).count() as u64
+    };
+    frees.chunk_by(|a, b| slices.thread(a.row) == slices.thread(b.row)).map(in_ops).sum()
 }
 
 /// What is said where each tensor is a call of the driver.

@@ -67,7 +67,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         // (Those of DistributedDataParallel have a cure of their own.)
         let (exposed_ns, meaning) = match of_ddp(facts, *purpose, places_of) {
             Some(of_ddp) => of_ddp,
-            None => (exposed_ns, meaning.to_owned()),
+            None => (exposed_ns, format!("{meaning}{}", sums(places_of))),
         };
         // (Of a run that waits for something else, they are a figure; and what another stream hides costs nothing.)
         found.push(if of_window(sum.device_ns) < LEAST_SHARE {
@@ -85,6 +85,17 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         found.extend(on_device(facts, busy));
     }
     found
+}
+
+/// That some are of products, which make them whatever is changed around them; empty where none are.
+fn sums(places: &[CopyPlace]) -> String {
+    match places.iter().map(|place| place.n_sums).sum() {
+        0 => String::new(),
+        n => format!(
+            " Not those of addmm and baddbmm ({}): they copy the tensor that they add to.",
+            count(n)
+        ),
+    }
 }
 
 /// Copies on the GPU that other ops make, such as those into the buckets of DistributedDataParallel.

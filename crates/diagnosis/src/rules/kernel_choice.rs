@@ -178,14 +178,20 @@ fn of_device(facts: &Facts<'_>, device: &Device<'_>, capability: Option<u32>) ->
     if share_of(&all, device).1 < LEAST_SHARE {
         return found;
     }
+    // (Kernels for one generation differ by what to try.)
+    let mut generations: Vec<&str> = old.keys().map(|(generation, _)| *generation).collect();
+    generations.dedup();
+    let is_one = generations.len() == 1;
     let largest = old.into_iter().max_by_key(|(_, sum)| share_of(&sum.spans, device).0);
     if let Some(((generation, remedy), sum)) = largest
         && let Some(most) = sum.most(facts)
     {
         let ((all_ns, all_share), (ns, _)) = (share_of(&all, device), share_of(&sum.spans, device));
         let these = match ns < all_ns {
-            true => format!("The largest part, {}, is of kernels for {generation}", time(ns)),
-            false => format!("They are kernels for {generation}"),
+            true if !is_one => {
+                format!("The largest part, {}, is of kernels for {generation}", time(ns))
+            }
+            _ => format!("They are kernels for {generation}"),
         };
         let text = format!(
             "Kernels that were built for an earlier generation of GPUs take {} ({} of the time from the first GPU work to the last). {these}; {most}.",

@@ -26,6 +26,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let (n_edges, edges_ns) = edges_in_steps(facts);
     let n = calls.sync.trimmed.n + calls.blocking_memcpy.all.n + n_copies;
     let ends = ends(facts, &copies);
+    let (_, waits) = host::calls::syncs(facts.slices);
     let waited = calls.sync.trimmed.total_ns + calls.blocking_memcpy.all.total_ns + copies_ns;
     facts
         .devices()
@@ -35,6 +36,9 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         .filter_map(|device| {
             let idle = &device.figures.idle;
             let window = idle.window_ns.max(1) as f64;
+            // (What comes before its first work in the file waits for work that is not.)
+            let (n_early, early_ns) = early(&device, &waits);
+            let (n, waited) = (n.saturating_sub(n_early), waited.saturating_sub(early_ns));
             if (waited as f64) < LEAST_SHARE * window {
                 return None;
             }
@@ -92,6 +96,16 @@ fn ends(facts: &Facts<'_>, copies: &BTreeMap<Row, (&str, i64)>) -> Vec<i64> {
     let mut ends: Vec<i64> = waits.iter().chain(copies).map(|call| call.end_ns).collect();
     trace::sort(&mut ends);
     ends
+}
+
+/// How many waits end before the first GPU work of a device, and how long all of them are before it.
+fn early(device: &Device<'_>, waits: &[HostSlice]) -> (u64, i64) {
+    let Some(first_ns) = device.slices().map(|one| one.slice.start_ns).min() else { return (0, 0) };
+    let of_one = |(n, ns): (u64, i64), wait: &HostSlice| {
+        let before_ns = wait.end_ns.min(first_ns).saturating_sub(wait.start_ns).max(0);
+        (n + u64::from(wait.end_ns <= first_ns), ns.saturating_add(before_ns))
+    };
+    waits.iter().fold((0, 0), of_one)
 }
 
 /// How long a device stands still in the gaps in which a wait ends: nothing is queued then, and it has its next work when the CPU has

@@ -19,11 +19,17 @@ pub struct CopyPlace {
     pub n_autocast: u64,
     /// Those that are the gradients of casts.
     pub n_gradients: u64,
+    /// Those of a product that adds to a tensor (`aten::addmm` and the like), which copies that one first.
+    pub n_sums: u64,
     /// GPU time, in ns.
     pub device_ns: i64,
     /// The part of it in which nothing else runs on the device, in ns.
     pub exposed_ns: i64,
 }
+
+/// Products that add to a tensor.
+const ADDS_TO: [&str; 5] =
+    ["aten::addmm", "aten::baddbmm", "aten::addbmm", "aten::addmv", "aten::addr"];
 
 /// The places of copies, by what the copies are for, most GPU time first.
 pub(super) fn places(slices: &Slices<'_>, made: Vec<Made>) -> BTreeMap<Purpose, Vec<CopyPlace>> {
@@ -36,6 +42,7 @@ pub(super) fn places(slices: &Slices<'_>, made: Vec<Made>) -> BTreeMap<Purpose, 
             count: 0,
             n_autocast: 0,
             n_gradients: 0,
+            n_sums: 0,
             device_ns: 0,
             exposed_ns: 0,
         });
@@ -43,6 +50,7 @@ pub(super) fn places(slices: &Slices<'_>, made: Vec<Made>) -> BTreeMap<Purpose, 
         let around = caller(slices, at);
         sum.n_autocast += u64::from(around.is_some_and(is_autocast));
         sum.n_gradients += u64::from(around == Some(CAST_BACKWARD));
+        sum.n_sums += u64::from(around.is_some_and(|op| ADDS_TO.contains(&op)));
         sum.device_ns = sum.device_ns.saturating_add(one.device_ns);
         sum.exposed_ns = sum.exposed_ns.saturating_add(one.exposed_ns);
     }
