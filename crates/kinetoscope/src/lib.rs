@@ -73,7 +73,7 @@ pub use snapshot::{
     SnapshotReport, TimelineReader, TimelineReport, analyze as analyze_snapshot, state_before,
 };
 pub use timeline::narrow::narrow;
-pub use timeline::{Options, absolute_ns};
+pub use timeline::{Options, absolute_ns, since_1970};
 pub use triage::{
     BeforeWindowSum, CallSite, CaptureFacts, CaptureUse, CategoryReason, Concurrency, Confidence,
     Coverage, Elsewhere, FuseRow, InstanceRow, KernelDetails, KernelKey, KernelLine, KernelMap,
