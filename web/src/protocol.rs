@@ -28,7 +28,7 @@ pub use crate::features::triage::protocol::{
 };
 pub use file::{Failure, Opened, ProblemCard, Severity};
 pub use kinetoscope::artifacts::Artifact;
-pub use kinetoscope::scene::Input;
+pub use kinetoscope::scene::{Input, SharedAxis, Shown};
 pub use kinetoscope::{BeforeWindowSum, CaptureFacts, DrawnLane, DrawnSlice, Fate, Place, Signs};
 pub use look::{CANVAS, Charted, LanesFacts, Looked, MemoryPictures, Surface};
 pub use progress::{Progress, Stage};
@@ -471,6 +471,8 @@ pub enum Response {
         /// Its figures.
         looked: Looked,
     },
+    /// What a picture shows, for those of other files on the same axis.
+    Shown { job: JobId, shown: Shown },
     /// What changed since an earlier snapshot.
     Changes {
         job: JobId,

@@ -176,7 +176,7 @@ pub(super) fn halt(next: &mut Next, job: JobId) {
         file.calls.give_up();
         // (What was drawn went with its worker.)
         (file.memory, file.looked) = (Remote::Idle, None);
-        (file.lanes, file.seen) = (Remote::Idle, None);
+        (file.lanes, file.seen, file.axis) = (Remote::Idle, None, None);
         file.kernel.give_up();
         file.window.give_up();
         file.repair.give_up();
@@ -215,7 +215,8 @@ pub(super) fn restart(next: &mut Next, job: JobId) {
         let fresh = FileEntry::new(job, file.name.clone(), file.size);
         let mut companions = std::mem::take(&mut file.companions);
         companions.iter_mut().for_each(|known| known.phase = CompanionPhase::Waiting);
-        *file = FileEntry { role: file.role, companions, events: file.events, ..fresh };
+        let beneath = std::mem::take(&mut file.beneath);
+        *file = FileEntry { role: file.role, companions, beneath, events: file.events, ..fresh };
     });
     next.state.guesses = roles::guesses(&next.state);
     begin(next, job);
@@ -523,23 +524,25 @@ pub(super) fn draw_memory(next: &mut Next) {
     next.update(job, |file| file.memory = Remote::Pending(id));
 }
 
-/// Has the lanes of the trace that is shown drawn, once it is read and the timeline is shown.
-pub(super) fn draw_lanes(next: &mut Next) {
-    let shown = next.state.selected_file().filter(|_| next.state.shows_timeline());
-    let Some(file) = shown.filter(|file| file.lanes == Remote::Idle) else { return };
-    if file.opened.is_none() || !file.ledger.asked.first_runs {
+/// Has the lanes of a trace drawn, once it is read.
+pub(crate) fn draw_lanes(next: &mut Next, job: JobId) {
+    let idle = next.state.file(job).filter(|file| file.lanes == Remote::Idle);
+    if !idle.is_some_and(|file| file.opened.is_some() && file.ledger.asked.first_runs) {
         return;
     }
-    let job = file.job;
     let id = next.number();
     next.update(job, |file| file.lanes = Remote::Pending(id));
     start(next, job, Program::Lanes);
     if !next.state.tracks.is_empty() {
-        let input = Input::Layout(next.state.tracks.clone());
-        let id = next.number();
-        next.effects.push(Effect::Post(id, Request::Look { job, surface: Surface::Over, input }));
+        look(next, job, Input::Layout(next.state.tracks.clone()));
     }
     tell_lanes(next, job);
+}
+
+/// Does something to the lanes of a trace.
+pub(crate) fn look(next: &mut Next, job: JobId, input: Input) {
+    let id = next.number();
+    next.effects.push(Effect::Post(id, Request::Look { job, surface: Surface::Over, input }));
 }
 
 /// Tells the program that draws lanes what it does not find out by itself, once both are there.
@@ -572,15 +575,13 @@ pub(crate) fn show_in_timeline(next: &mut Next, sought: Sought) {
     if !next.state.docked {
         next.state.view = View::Timeline;
     }
-    draw_lanes(next);
+    draw_lanes(next, job);
     let input = match sought {
         Sought::Event(event) => Input::Event(event),
         Sought::Moment(ns) => Input::Moment(ns),
         Sought::Name(name) => Input::Name(name),
     };
-    let look = Request::Look { job, surface: Surface::Over, input };
-    let id = next.number();
-    next.effects.push(Effect::Post(id, look));
+    look(next, job, input);
 }
 
 /// Asks what changed since an earlier snapshot.

@@ -12,7 +12,7 @@ use crate::features::ranks::state as ranks;
 use crate::features::several::queries as roles;
 use crate::features::several::state as several;
 use crate::features::timeline::queries as dock;
-use crate::features::timeline::state as docked;
+use crate::features::timeline::state as timeline;
 use crate::protocol::{
     ArtifactWish, Aside, EventRange, Failure, Format, JobId, KernelKey, Program, Progress,
     RequestId, Response, Stage, StepWindow,
@@ -56,6 +56,8 @@ pub enum Action {
     Docked(bool),
     /// It has another height there, in thousandths.
     DockSized(u16),
+    /// Something of the files below the timeline of one: that file, the other one, and what.
+    Beneath(JobId, JobId, timeline::Change),
     /// A row of a table was selected that the timeline can show.
     Followed(jobs::Sought),
     /// Another device, or all.
@@ -156,7 +158,7 @@ pub fn reduce(state: &State, action: Action) -> (State, Vec<Effect>) {
         several::follow(&mut next);
         ranks::follow(&mut next);
         jobs::draw_memory(&mut next);
-        jobs::draw_lanes(&mut next);
+        timeline::draw(&mut next);
     }
     (next.state, next.effects)
 }
@@ -190,9 +192,10 @@ fn act(next: &mut Next, action: Action) {
         Action::Shown(view) => state.view = view,
         Action::StageShown(stage) => state.stage = stage,
         Action::StepShown(job, step) => jobs::show_step(next, job, step),
-        Action::Docked(docked) => docked::dock(next, docked),
+        Action::Docked(docked) => timeline::dock(next, docked),
         Action::DockSized(height) => state.dock_height = dock::bounded(height),
-        Action::Followed(sought) => docked::follow(next, sought),
+        Action::Followed(sought) => timeline::follow(next, sought),
+        Action::Beneath(job, other, change) => timeline::change(next, job, other, change),
         Action::InTimeline(sought) => jobs::show_in_timeline(next, sought),
         Action::DeviceShown(device) => state.device = device,
         Action::BeforeWindowSet(count) => state.count_before_window = count,
@@ -265,13 +268,14 @@ fn remove(next: &mut Next, job: JobId) {
     state.perfetto = PerfettoState::Idle;
     state.guesses = roles::guesses(state);
     next.effects.push(Effect::Close(job));
+    timeline::closed(next, job);
     several::give_up_comparisons(next, job);
 }
 
 fn receive(next: &mut Next, id: RequestId, response: Response) {
     match response {
-        // For `tasks::workers`.
-        Response::Ready { .. } => {}
+        // For `tasks`.
+        Response::Ready { .. } | Response::Shown { .. } => {}
         Response::Progress { job, progress } => next.update(job, |file| go_on(file, progress)),
         Response::Opened { job, opened } => {
             next.update(job, |file| {
@@ -317,11 +321,14 @@ fn receive(next: &mut Next, id: RequestId, response: Response) {
             let steps = diagnosis.steps.clone();
             let memory = std::mem::take(&mut diagnosis.memory);
             let told = std::mem::take(&mut diagnosis.told);
+            let clocks = std::mem::take(&mut diagnosis.clocks);
             next.update(job, |file| {
                 if file.diagnosis.answer(id, Ok(diagnosis)) && file.step.is_none() {
                     file.steps = Shared::new(steps);
                     file.recorded_memory = Shared::new(memory);
                     file.recorded_told = Shared::new(told);
+                    let others = file.ledger.asked.ranks.iter().map(|(other, _)| *other);
+                    file.clocks = others.zip(clocks).collect();
                 }
             });
             jobs::tell_lanes(next, job);

@@ -169,7 +169,11 @@ fn of_page(state: &State) -> Vec<Entry> {
     }
     let themes = Theme::ALL.into_iter().filter(|theme| *theme != state.theme);
     entries.extend(themes.map(|theme| {
-        entry(SECTION, format!("Use the {}", theme.title().to_ascii_lowercase()), Command::Use(theme))
+        entry(
+            SECTION,
+            format!("Use the {}", theme.title().to_ascii_lowercase()),
+            Command::Use(theme),
+        )
     }));
     entries.extend([
         keyed("Keys and settings", Command::Open(Dialog::Help), "?"),

@@ -102,7 +102,7 @@ impl Look {
         ink.push(Ink::Box { x: 0.0, y, width: self.width, height: row.height, tone: Tone::Grid });
         let fold = if self.folded.contains(&row.track) { "▸" } else { "▾" };
         let pinned = if self.pinned.contains(&row.track) { " (pinned)" } else { "" };
-        let label = format!("{fold} {}{pinned}", track.label);
+        let label = format!("{fold} {}{pinned}", self.of_file(&track.label));
         let label = shortened(&label, self.width - 8.0).unwrap_or_default();
         let used = text_width(&label) + 24.0;
         ink.push(text(8.0, y + 14.0, label, Tone::Text));
@@ -216,8 +216,10 @@ impl Look {
         let height = TOP - MINIMAP;
         ink.push(Ink::Box { x: 0.0, y, width: self.width, height, tone: Tone::Ground });
         let most = (self.width / TICK) as usize;
-        for tick in ticks(self.window.from(), self.window.to(), most.max(2), Unit::Time) {
-            let x = (self.window.share(tick.at) * f64::from(self.width)) as f32;
+        let offset = self.offset_ns() as f64;
+        let (from, to) = self.shown();
+        for tick in ticks(from + offset, to + offset, most.max(2), Unit::Time) {
+            let x = self.x_of(tick.at - offset);
             ink.push(Ink::Box { x, y: y + 16.0, width: 1.0, height: 6.0, tone: Tone::Strong });
             let fits = x + text_width(&tick.label) + 4.0 <= self.width;
             let (x, anchor) = if fits { (x + 4.0, Anchor::Start) } else { (x - 4.0, Anchor::End) };
@@ -232,9 +234,9 @@ impl Look {
         });
     }
 
-    /// All of the trace, and which part of it is shown.
+    /// All of the trace, or of the axis that it shares with others, and which part of it is shown.
     fn minimap(&self, ink: &mut Vec<Ink>) {
-        let (from, to) = (0.0, self.lanes.span_ns as f64);
+        let (from, to) = self.window.whole();
         let columns = self.lanes.overview.columns(from, to, self.width.max(1.0) as usize);
         let ns = ((to - from) / f64::from(self.width.max(1.0))).max(f64::MIN_POSITIVE);
         let bars = columns.into_iter().map(|column| {
@@ -245,7 +247,7 @@ impl Look {
         });
         ink.push(Ink::Bars { x: 0.0, y: 0.0, height: MINIMAP, bars: bars.collect() });
         let whole = (to - from).max(1.0);
-        let x = (self.window.from() / whole) as f32 * self.width;
+        let x = ((self.window.from() - from) / whole) as f32 * self.width;
         let width = ((self.window.span() / whole) as f32 * self.width).max(2.0);
         if !self.window.is_whole() {
             ink.push(Ink::Box { x, y: 0.0, width, height: MINIMAP, tone: Tone::Selected });

@@ -4,6 +4,7 @@ mod arrange;
 mod bounds;
 mod damage;
 mod draw;
+mod joined;
 mod keys;
 mod layout;
 mod over;
@@ -18,11 +19,12 @@ use kinetoscope::lanes::{Arrows, Band, Found, Lanes, Places, Spot, Told};
 use kinetoscope::report::{short_name, units};
 use kinetoscope::scene::{Ink, Input, Window};
 use kinetoscope::trace::{Flags, Row, StringId, Trace};
-use kinetoscope::{Counters, absolute_ns};
+use kinetoscope::{Counters, absolute_ns, since_1970};
 
 use self::arrange::Arranged;
 use self::bounds::Bound;
 use self::damage::Repair;
+use self::joined::Joined;
 use self::layout::{BAND, Layout, MOST_BANDS, TOP};
 use self::pointer::Drag;
 use self::touch::Fingers;
@@ -95,6 +97,8 @@ pub(super) struct Look {
     file: Option<(String, String)>,
     /// Colours by name, as the page has them.
     tones: Tones,
+    /// The axis that it shares with pictures of other files.
+    joined: Joined,
 }
 
 impl Look {
@@ -138,6 +142,7 @@ impl Look {
             layout_text: None,
             file: None,
             tones: Tones::default(),
+            joined: Joined::default(),
         };
         look.lay_out();
         look
@@ -186,7 +191,10 @@ impl Look {
             let slices = units::plural(n_deep as u64, "slice", "slices");
             says += &format!(" {slices} below 512 others are not drawn.");
         }
-        LanesFacts { says }
+        let first = self.lanes.origin_ns;
+        let starts_ns = since_1970(&self.trace, first).and_then(|since| since.checked_add(first));
+        let (span_ns, steps) = (self.lanes.span_ns, self.first_steps());
+        LanesFacts { says, starts_ns, span_ns, steps }
     }
 
     /// Something is done to a picture.
@@ -216,6 +224,8 @@ impl Look {
             Input::Tracks(text) => self.want(text),
             Input::Event(event) => self.show_event(*event),
             Input::Moment(ns) => self.show_moment(*ns),
+            Input::Axis(axis) => self.take_axis(axis.as_ref()),
+            Input::Shown(shown) => self.follow(shown),
             Input::Pointer { .. } | Input::Device(_) => {}
         }
     }
@@ -487,7 +497,9 @@ impl Look {
         let read = self.read.and_then(|track| self.levels_of(track));
         sections.extend(read.zip(self.clicked).map(|(levels, at)| levels.section(at, from, to)));
         let first = sections.first().and_then(|section| section.intro.first());
-        let says = says.or_else(|| first.cloned()).unwrap_or_default();
+        let says = says.or_else(|| first.cloned()).map(|says| self.of_file(&says));
+        let says = says.unwrap_or_default();
+        sections.iter_mut().for_each(|section| self.mark_as_own(section));
         let chapters = sections.into_iter().map(Chapter::drawn).collect();
         let times = self.times_of_file();
         Some(Looked { says, chapters, times, layout, file, ..Looked::default() })

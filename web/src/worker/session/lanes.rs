@@ -57,6 +57,9 @@ impl Session for LanesSession {
         if let Some(looked) = look.news() {
             port.send(Response::Looked { job: *job, program: Program::Lanes, looked });
         }
+        if let Some(shown) = look.news_for_others() {
+            port.send(Response::Shown { job: *job, shown });
+        }
         look.paint()
     }
 }

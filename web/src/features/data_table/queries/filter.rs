@@ -183,7 +183,10 @@ fn column_named(name: &str, table: &Table) -> Option<usize> {
         .position(|key| key == name)
         .or_else(|| keys().position(|key| key.starts_with(&name)))
         .or_else(|| {
-            table.columns.iter().position(|column| column.title.to_ascii_lowercase().starts_with(&name))
+            table
+                .columns
+                .iter()
+                .position(|column| column.title.to_ascii_lowercase().starts_with(&name))
         })
 }
 
