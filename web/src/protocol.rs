@@ -180,6 +180,8 @@ pub enum Request {
         /// What [`Diagnosis::told`] holds.
         recorded: Vec<u8>,
     },
+    /// Write down the memory of a snapshot over time, for the program that draws lanes.
+    Levels { job: JobId },
     /// Tell what changed since an earlier snapshot.
     Changes {
         job: JobId,
@@ -241,6 +243,7 @@ impl Request {
             | Self::Look { job, .. }
             | Self::Told { job, .. }
             | Self::Memory { job, .. }
+            | Self::Levels { job }
             | Self::Changes { job, .. }
             | Self::InTrace { job, .. }
             | Self::Artifacts { job, .. } => *job,
@@ -270,7 +273,7 @@ impl Request {
             | Self::InTrace { .. }
             | Self::Artifacts { .. } => Program::Triage,
             Self::Look { surface, .. } => surface.program(),
-            Self::Memory { .. } | Self::Changes { .. } => Program::Snapshot,
+            Self::Memory { .. } | Self::Levels { .. } | Self::Changes { .. } => Program::Snapshot,
             Self::Told { .. } => Program::Lanes,
         }
     }
@@ -298,6 +301,7 @@ impl Request {
             | Self::Look { .. }
             | Self::Told { .. }
             | Self::Memory { .. }
+            | Self::Levels { .. }
             | Self::Changes { .. }
             | Self::InTrace { .. }
             | Self::Artifacts { .. } => None,
@@ -326,6 +330,7 @@ impl Request {
             | Self::Benchmark { .. }
             | Self::Look { .. }
             | Self::Memory { .. }
+            | Self::Levels { .. }
             | Self::Told { .. }
             | Self::Changes { .. }
             | Self::InTrace { .. }
@@ -470,6 +475,12 @@ pub enum Response {
         program: Program,
         /// Its figures.
         looked: Looked,
+    },
+    /// The memory of a snapshot over time is written down.
+    Levels {
+        job: JobId,
+        /// For [`Request::Told`].
+        recorded: Vec<u8>,
     },
     /// What a picture shows, for those of other files on the same axis.
     Shown { job: JobId, shown: Shown },

@@ -64,8 +64,8 @@ pub use scene;
 /// Questions about a memory snapshot while a person looks at its pictures.
 pub mod memory {
     pub use snapshot::{
-        By, Chart, Column, Comparison, Explorer, Held, Layer, Mark, Range, RunFacts, Stacking,
-        Step, Summary, Walk, compare, complete, figures, run_facts,
+        By, Chart, Column, Comparison, DeviceOverTime, Explorer, Held, Layer, Mark, OverTime,
+        Range, RunFacts, Stacking, Step, Summary, Walk, compare, complete, figures, run_facts,
     };
 }
 pub use snapshot::{

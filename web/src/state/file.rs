@@ -221,6 +221,17 @@ impl FileEntry {
         self.opened.is_some() || matches!(self.phase, Phase::Working(_))
     }
 
+    /// Whether it is a snapshot whose memory can be drawn on a clock.
+    #[must_use]
+    pub fn has_memory_over_time(&self) -> bool {
+        match self.aside.as_deref() {
+            Some(Aside::Snapshot { is_timeline: false, charts, .. }) => {
+                charts.iter().any(|chart| chart.has_times)
+            }
+            _ => false,
+        }
+    }
+
     /// Whether its triage counts what was launched before the window although it should not, or the other way round.
     /// Without such work there is no difference.
     #[must_use]

@@ -524,10 +524,17 @@ pub(super) fn draw_memory(next: &mut Next) {
     next.update(job, |file| file.memory = Remote::Pending(id));
 }
 
-/// Has the lanes of a trace drawn, once it is read.
+/// Has the lanes of a trace drawn, once it is read, or the memory of a snapshot.
 pub(crate) fn draw_lanes(next: &mut Next, job: JobId) {
-    let idle = next.state.file(job).filter(|file| file.lanes == Remote::Idle);
-    if !idle.is_some_and(|file| file.opened.is_some() && file.ledger.asked.first_runs) {
+    let Some(file) = next.state.file(job).filter(|file| file.lanes == Remote::Idle) else { return };
+    if file.has_memory_over_time() {
+        // (The worker of a snapshot runs as long as its file is open.)
+        let id = next.number();
+        next.update(job, |file| file.lanes = Remote::Pending(id));
+        next.effects.push(Effect::Post(id, Request::Levels { job }));
+        return;
+    }
+    if file.opened.is_none() || !file.ledger.asked.first_runs {
         return;
     }
     let id = next.number();
@@ -537,6 +544,13 @@ pub(crate) fn draw_lanes(next: &mut Next, job: JobId) {
         look(next, job, Input::Layout(next.state.tracks.clone()));
     }
     tell_lanes(next, job);
+}
+
+/// The memory of a snapshot is written down: the program that draws lanes needs no file.
+pub(super) fn draw_levels(next: &mut Next, job: JobId, recorded: Vec<u8>) {
+    next.effects.push(Effect::Load(job, Program::Lanes));
+    let id = next.number();
+    next.effects.push(Effect::Post(id, Request::Told { job, recorded }));
 }
 
 /// Does something to the lanes of a trace.

@@ -311,6 +311,7 @@ fn receive(next: &mut Next, id: RequestId, response: Response) {
             let id = file.lanes.pending().unwrap_or_default();
             file.lanes.answer(id, lanes);
         }),
+        Response::Levels { job, recorded } => jobs::draw_levels(next, job, recorded),
         Response::Report { job, report } => next.update(job, |file| {
             file.report = Some(Shared::new(report));
             file.phase = Phase::Working(stage_of(file, Stage::Planning));

@@ -48,6 +48,7 @@ fn pending(state: &State, response: &Response) -> Option<RequestId> {
         Response::Lanes { job, .. } => file(job)?.lanes.pending(),
         Response::Compared { job, .. } => file(job)?.comparison.as_ref()?.1.pending(),
         Response::Ready { .. }
+        | Response::Levels { .. }
         | Response::Shown { .. }
         | Response::Progress { .. }
         | Response::Opened { .. }

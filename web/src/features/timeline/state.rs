@@ -100,7 +100,9 @@ fn catch_up(next: &mut Next) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::{Analyses, LanesFacts, Opened, Plan, Program, Request, Response, Triage};
+    use crate::protocol::{
+        Analyses, Aside, Charted, LanesFacts, Opened, Plan, Program, Request, Response, Triage,
+    };
     use crate::shared::Shared;
     use crate::state::testing::{said, step};
     use crate::state::{Action, Effect, FileEntry, State};
@@ -229,6 +231,34 @@ mod tests {
         page.act(Action::Restarted(SECOND));
         page.act(said(Response::Opened { job: SECOND, opened: Opened::default() }));
         page.read(SECOND, AT, 500);
+        assert_eq!(page.axes().len(), 2);
+    }
+
+    #[test]
+    fn the_memory_of_a_snapshot_is_below_a_trace_once_its_program_has_written_it_down() {
+        let mut page = Page::two();
+        let snapshot = JobId(3);
+        let aside = |has_times| Aside::Snapshot {
+            is_timeline: false,
+            summary: String::new(),
+            chapters: Vec::new(),
+            charts: vec![Charted { has_times, ..Charted::default() }],
+            summed: Vec::new(),
+            run: Vec::new(),
+        };
+        page.act(Action::Added(snapshot, "snapshot.json".to_owned(), 10));
+        page.act(Action::Selected(FIRST));
+        page.act(said(Response::Aside { job: snapshot, aside: aside(false) }));
+        assert_eq!(clock::together(&page.state, FIRST).others.len(), 1, "it has no times");
+        page.act(said(Response::Aside { job: snapshot, aside: aside(true) }));
+        assert_eq!(clock::together(&page.state, FIRST).others.len(), 2);
+        page.act(Action::Beneath(FIRST, snapshot, Change::Added));
+        let is_asked = |effect: &Effect| matches!(effect, Effect::Post(_, Request::Levels { job }) if *job == snapshot);
+        assert_eq!(page.effects.iter().filter(|effect| is_asked(effect)).count(), 1);
+        page.act(said(Response::Levels { job: snapshot, recorded: vec![1] }));
+        assert!(page.effects.contains(&Effect::Load(snapshot, Program::Lanes)));
+        page.axes();
+        page.read(snapshot, AT, 2_000);
         assert_eq!(page.axes().len(), 2);
     }
 

@@ -101,6 +101,7 @@ impl Page {
                 Request::Told { .. } => "told",
                 Request::Changes { .. } => "changes",
                 Request::InTrace { .. } => "in trace",
+                Request::Levels { .. } => "levels",
                 Request::Artifacts { .. } => "artifacts",
             }),
             _ => None,

@@ -82,10 +82,11 @@ impl Look {
         let (from, to) = self.shown();
         let idle = band.idle.columns(from, to, 1)[0].map_or(0.0, |column| column.busy_ns);
         let share = |ns: f64| units::percent(100.0 * ns / (to - from));
+        let label = self.of_file(&band.label);
         if band.is_outside(from, to) {
-            return format!("{}: the time shown is outside its recorded work", band.label);
+            return format!("{label}: the time shown is outside its recorded work");
         }
-        let mut said = format!("{} stands still for {} of the time shown", band.label, share(idle));
+        let mut said = format!("{label} stands still for {} of the time shown", share(idle));
         let largest = band.largest(from, to);
         for (nth, (title, ns)) in largest.iter().take(NAMED_PARTS).enumerate() {
             let title = title.strip_prefix("Idle: ").unwrap_or(title);
@@ -194,8 +195,12 @@ impl Look {
             (share > 0.0).then_some(Bar { hue: Hue::Memory, share, low })
         };
         let columns = levels.series().columns(from, to, self.width.max(1.0) as usize);
-        let bars = columns.into_iter().map(|column| column.and_then(bar)).collect();
-        Ink::Bars { x: 0.0, y, height, bars }
+        // (An axis that other files share goes on where this one records nothing.)
+        let recorded = self.x_of(0.0)..=self.x_of(self.lanes.span_ns as f64);
+        let is_recorded = |at: usize| recorded.contains(&(at as f32 + 0.5));
+        let columns = columns.into_iter().enumerate();
+        let bars = columns.map(|(at, column)| column.filter(|_| is_recorded(at)).and_then(bar));
+        Ink::Bars { x: 0.0, y, height, bars: bars.collect() }
     }
 
     /// How busy each column is: the height of a bar is the exact share of its time that slices cover.

@@ -1,11 +1,13 @@
 //! Pictures of several files on one axis: each draws its own lanes, and all show the same time.
 
-use kinetoscope::lanes::{Kind, Lane};
+use kinetoscope::lanes::{Alone, Kind, Lane};
 use kinetoscope::report::Section;
-use kinetoscope::scene::{Ink, SharedAxis, Shown, Tone};
+use kinetoscope::scene::{Ink, SharedAxis, Shown, Tone, Window};
+use kinetoscope::trace::Trace;
 
 use super::Look;
 use super::layout::MINIMAP;
+use crate::protocol::LanesFacts;
 
 /// Steps that other files are aligned by: the first that two files have in common is one of these, or there is none.
 const MOST_STEPS: usize = 64;
@@ -23,6 +25,18 @@ pub(super) struct Joined {
 }
 
 impl Look {
+    /// Looks at memory without a trace.
+    pub(in super::super) fn alone(of: Alone) -> (Self, LanesFacts) {
+        let Alone { starts_ns, span_ns, memory, steps } = of;
+        let mut look = Self::new(Trace::default());
+        look.lanes.span_ns = span_ns;
+        look.lanes.add_memory(&memory);
+        look.window = Window::of(0.0, span_ns as f64);
+        look.lay_out();
+        let says = String::new();
+        (look, LanesFacts { says, starts_ns: Some(starts_ns), span_ns, steps })
+    }
+
     /// The axis is that of several files from now on, or its own again.
     pub(super) fn take_axis(&mut self, axis: Option<&SharedAxis>) {
         let own = (0.0, self.lanes.span_ns as f64);
@@ -119,6 +133,7 @@ impl Look {
 
 #[cfg(test)]
 mod tests {
+    use kinetoscope::lanes::RecordedLevels;
     use kinetoscope::scene::{Input, Key, Pointer};
 
     use super::super::tests::{height_of, look, look_at, point, press, texts};
@@ -202,6 +217,24 @@ mod tests {
         second.take(Surface::Over, &Input::Axis(None));
         assert_eq!(second.shown(), (0.0, 100_000.0));
         assert!(texts(&second.paint().remove(0).1).contains(&"▾ GPU 0, stream 7"));
+    }
+
+    #[test]
+    fn memory_is_drawn_where_the_file_records_it_and_not_beside() {
+        let memory = vec![RecordedLevels::new("Memory".to_owned(), (8, 8), &[(50_000, 4, 8)])];
+        let of = Alone { starts_ns: 7, span_ns: 100_000, memory, steps: Vec::new() };
+        let (mut look, facts) = Look::alone(of);
+        assert_eq!((facts.starts_ns, facts.span_ns), (Some(7), 100_000));
+        look.take(Surface::Over, &Input::Size { width: 300.0, height: 400.0, scale: 1.0 });
+        look.take(Surface::Over, &axis(1));
+        let bars = look.paint().remove(0).1.into_iter().find_map(|ink| match ink {
+            Ink::Bars { bars, y, .. } if y > MINIMAP => Some(bars),
+            _ => None,
+        });
+        let shares: Vec<_> = bars.iter().flatten().map(|bar| bar.map(|bar| bar.share)).collect();
+        // The axis is three times as long as what is recorded, which is in its middle.
+        let at = |x: usize| shares[x];
+        assert_eq!((at(50), at(120), at(180), at(250)), (None, Some(1.0), Some(0.5), None));
     }
 
     #[test]

@@ -40,11 +40,16 @@ impl Session for LanesSession {
                     look.take(surface, &input);
                 }
             }
-            Request::Told { recorded, .. } => {
+            Request::Told { job, recorded } => {
                 let read = postcard::from_bytes::<News>(&recorded);
                 match (&mut self.open, read) {
                     (Some((_, look)), Ok(News::Told(told))) => look.add_told(told),
                     (Some((_, look)), Ok(News::Damage(damage))) => look.add_damage(damage),
+                    (None, Ok(News::Alone(alone))) => {
+                        let (look, facts) = Look::alone(alone);
+                        self.open = Some((job, look));
+                        port.send(Response::Lanes { job, lanes: Ok(facts) });
+                    }
                     _ => {}
                 }
             }

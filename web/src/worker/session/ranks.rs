@@ -1,5 +1,6 @@
 //! The file as one rank of a run whose other ranks are in workers of their own.
 
+use kinetoscope::trace::sort_numbers;
 use kinetoscope::{Details, HostIndex, OneRun, RankCalls, Runs};
 
 use super::triage::OpenFile;
@@ -46,18 +47,19 @@ impl OpenFile {
         if self.other_ranks.is_empty() {
             return Ranks::default();
         }
-        let own = self.rank_calls(index);
-        let read = self.other_ranks.iter().map(|bytes| RankCalls::from_bytes(bytes)).enumerate();
-        let mut calls: Vec<(usize, RankCalls)> =
-            read.filter_map(|(nth, calls)| Some((nth, calls?))).collect();
-        let at = calls.iter().filter(|(_, other)| other.order() < own.order()).count();
-        kinetoscope::trace::sort_by(&mut calls, |(_, a), (_, b)| a.order().cmp(&b.order()));
-        let mut others = vec![None; self.other_ranks.len()];
-        for (place, (nth, _)) in calls.iter().enumerate() {
-            others[*nth] = Some(place + usize::from(place >= at));
-        }
-        let mut calls: Vec<RankCalls> = calls.into_iter().map(|(_, calls)| calls).collect();
-        calls.insert(at, own);
-        Ranks { runs: Runs::of(calls), own: at, others }
+        let own = Some(self.rank_calls(index));
+        let others = self.other_ranks.iter().map(|bytes| RankCalls::from_bytes(bytes));
+        let mut all: Vec<Option<RankCalls>> = std::iter::once(own).chain(others).collect();
+        let is_read = |nth: &u32| all[*nth as usize].is_some();
+        let mut order: Vec<u32> = (0..all.len() as u32).filter(is_read).collect();
+        let key = |nth: u32| all[nth as usize].as_ref().map(RankCalls::order);
+        sort_numbers(&mut order, &|a, b| key(a).cmp(&key(b)));
+        let place = |nth: u32| order.iter().position(|of| *of == nth);
+        let mut places = (0..all.len() as u32).map(place);
+        let own = places.next().flatten().unwrap_or_default();
+        let others = places.collect();
+        let calls: Vec<RankCalls> =
+            order.iter().filter_map(|nth| all[*nth as usize].take()).collect();
+        Ranks { runs: Runs::of(calls), own, others }
     }
 }

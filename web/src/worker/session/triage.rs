@@ -206,6 +206,7 @@ impl Session for TriageSession {
             Request::Analyze { .. }
             | Request::PlanRepair { .. }
             | Request::Look { .. }
+            | Request::Levels { .. }
             | Request::Memory { .. }
             | Request::Told { .. }
             | Request::Changes { .. }

@@ -121,7 +121,7 @@ pub fn together(state: &State, job: JobId) -> Together {
     let Some(own) = state.file(job) else { return Together::default() };
     let is_below = |other: JobId| own.beneath.iter().any(|beneath| beneath.job == other);
     let others = state.files.iter().filter(|file| file.job != job && !is_below(file.job));
-    let others = others.filter(|file| file.opened.is_some());
+    let others = others.filter(|file| file.opened.is_some() || file.has_memory_over_time());
     Together {
         below: below(state, own),
         others: others.map(|file| (file.job, file.name.clone())).collect(),
