@@ -1,10 +1,11 @@
 // Several files on one clock in the timeline, against a plain reading of the files.
 import assert from "node:assert/strict";
 import fs from "node:fs";
+import path from "node:path";
 import { after, before, test } from "node:test";
 import { gunzipSync } from "node:zlib";
 
-import { ownTrace } from "./environment.mjs";
+import { ownTrace, scratch } from "./environment.mjs";
 import { accessibilityFaults, download, launch } from "./harness.mjs";
 import { PATIENCE, card, dropped, id, rows, settled, view } from "./page.mjs";
 
@@ -25,14 +26,17 @@ function times(name) {
   return { start: ns(first), end: ns(last) };
 }
 
-/// The timeline of the first file, with the second one below it.
-async function together([first, second], options) {
-  const session = await dropped(browser, [first, second].map((name) => ownTrace(name)), options);
+/// The timeline of the first sample, with the second one below it.
+const together = (names, options) => filesTogether(names.map((name) => ownTrace(name)), options);
+
+async function filesTogether(files, options) {
+  const session = await dropped(browser, files, options);
   const { page } = session;
   await settled(page);
+  const [first, second] = files.map((file) => path.basename(file));
   await card(page, first).click();
   await view(page, "timeline");
-  await id(page, "add-beneath").selectOption({ label: `${second}.json.gz` });
+  await id(page, "add-beneath").selectOption({ label: second });
   await id(page, "offset").waitFor(PATIENCE);
   await page.waitForFunction(() => [...document.querySelectorAll("canvas.lanes")].filter((canvas) => canvas.width > 200).length === 2, null, PATIENCE);
   await page.waitForTimeout(300);
@@ -148,5 +152,69 @@ test("files without a clock are aligned by an assumption that is named, also bel
   await id(page, "dock").getByTestId("beneath").waitFor(PATIENCE);
   assert.equal(await id(page, "dock").getByTestId("surface-over").count(), 2);
   assert.deepEqual(await accessibilityFaults(page), []);
+  await session.close();
+});
+
+/// A rank whose clock is fast, in us: products, each followed by a collective that ends on all ranks at once.
+function ofRank(rank, fast) {
+  const group = {
+    "Collective name": "allreduce", dtype: "Float", "In msg nelems": 1024, "Out msg nelems": 1024, "Group size": 2,
+    "Process Group Name": "0", "Process Group Ranks": "[0, 1]",
+  };
+  const traceEvents = Array.from({ length: 24 }, (_, at) => {
+    const [correlation, from, joins, to] = [at + 1, at * 1_000 + 20, at * 1_000 + 200 + 37 * ((at * 7 + rank * 5) % 11), at * 1_000 + 950];
+    const launch = { ph: "X", cat: "cuda_runtime", name: "cudaLaunchKernel", pid: 1, tid: 1, dur: 0.5 };
+    const kernel = { ph: "X", cat: "kernel", pid: 0, tid: 7 };
+    const args = (nth) => ({ device: 0, stream: 7, correlation: 2 * correlation + nth });
+    return [
+      { ...launch, ts: at * 1_000, args: { correlation: 2 * correlation } },
+      { ...launch, ts: at * 1_000 + 2, args: { correlation: 2 * correlation + 1 } },
+      { ...kernel, name: "gemm", ts: from, dur: joins - from, args: args(0) },
+      { ...kernel, name: "ncclDevKernel_AllReduce_Sum_f32_RING_LL", ts: joins, dur: to - joins, args: { ...args(1), ...group } },
+    ];
+  }).flat().map((event) => ({ ...event, ts: event.ts + fast }));
+  return `{"baseTimeNanoseconds":1700000000000000000,"distributedInfo":{"backend":"nccl","rank":${rank},"world_size":2},"traceEvents":${JSON.stringify(traceEvents)}}`;
+}
+
+test("clocks of two machines are corrected by what the collectives of their ranks show", async () => {
+  const folder = scratch();
+  const files = [0, 120].map((fast, rank) => {
+    const file = path.join(folder, `run-rank${rank}.json`);
+    fs.writeFileSync(file, ofRank(rank, fast));
+    return file;
+  });
+  const session = await filesTogether(files);
+  const { page } = session;
+  await said(page, "By the clocks of both files; -120 µs are added, with which collectives end together.");
+  assert.equal(await offset(page), 0);
+  await session.close();
+});
+
+test("the memory of a snapshot is a lane on the clock of a trace", async () => {
+  const { start, end } = times(GLOO[0]);
+  const us = (share) => Number(start / 1_000n) + Math.round(Number(end - start) / 1_000 * share);
+  const event = (action, addr, size, share) => ({ action, addr, size, stream: 0, time_us: us(share), frames: [] });
+  const events = [
+    event("segment_alloc", 4_096, 2_097_152, 0.2), event("alloc", 4_096, 1_048_576, 0.25), event("free_requested", 4_096, 1_048_576, 0.7),
+    event("free_completed", 4_096, 1_048_576, 0.7), event("segment_free", 4_096, 2_097_152, 0.8),
+  ];
+  const file = path.join(scratch(), "snapshot.json");
+  fs.writeFileSync(file, JSON.stringify({ segments: [], device_traces: [events] }));
+  const session = await filesTogether([ownTrace(GLOO[0]), file]);
+  const { page } = session;
+  await said(page, "By the clocks of both files.");
+  assert.ok(Math.abs(await offset(page) - (us(0.2) - Number(start) / 1_000)) < 1, "to the us");
+  const { ticks, heads } = await texts(page, 1);
+  assert.deepEqual(heads, ["▾ snapshot: Memory of GPU 0 (requested bytes)"]);
+  assert.deepEqual(ticks, (await texts(page, 0)).ticks);
+  // In the middle of what is recorded, the block is there.
+  const box = await id(page, "surface-over").nth(1).boundingBox();
+  await id(page, "surface-over").nth(1).click({ position: { x: box.width * 0.5, y: 50 + 20 + 20 } });
+  const chapter = id(page, "seen-beneath").getByTestId("chapter-levels");
+  await chapter.waitFor(PATIENCE);
+  assert.match(await chapter.locator("p").first().textContent(), /: 1\.00 MiB/);
+  assert.deepEqual(await accessibilityFaults(page), []);
+  await id(page, "remove-beneath").click();
+  await id(page, "beneath").waitFor({ state: "detached", ...PATIENCE });
   await session.close();
 });
