@@ -26,7 +26,7 @@ pub use crate::features::triage::protocol::{
     CallSite, FIRST_LAUNCHES, InstanceRow, KernelDetails, KernelKey, OverlapWindow, WindowLane,
     WindowSlice,
 };
-pub use file::{Failure, Opened, ProblemCard, Severity};
+pub use file::{EventRange, Failure, Opened, ProblemCard, Severity};
 pub use kinetoscope::artifacts::Artifact;
 pub use kinetoscope::scene::{Input, SharedAxis, Shown};
 pub use kinetoscope::{BeforeWindowSum, CaptureFacts, DrawnLane, DrawnSlice, Fate, Place, Signs};
@@ -49,23 +49,6 @@ pub struct RequestId(pub u32);
 pub const FILE: &str = "file";
 /// The name under which the log of the repair comes with its message.
 pub const LOG: &str = "log";
-
-/// Events of a memory snapshot: of each device those from a number on, up to another.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EventRange {
-    /// The first that is kept; 0 is the first of the file.
-    pub from: u64,
-    /// The first that is not kept any more; `None` for all that follow.
-    pub to: Option<u64>,
-}
-
-impl EventRange {
-    /// Whether it is all events.
-    #[must_use]
-    pub fn is_all(self) -> bool {
-        self == Self::default()
-    }
-}
 
 /// From the page to the worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

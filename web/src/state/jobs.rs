@@ -1,6 +1,8 @@
 //! Decisions about workers and what they make: what is started, asked for, stored, saved and dropped. Each changes the ledger
 //! of a file and says its effects.
 
+pub(crate) mod lanes;
+
 use std::rc::Rc;
 
 use kinetoscope::artifacts::{
@@ -14,9 +16,9 @@ use super::{CompanionEntry, CompanionPhase, FileEntry, PerfettoState, Phase, Rem
 use crate::features::several::queries as roles;
 use crate::features::several::state as several;
 use crate::protocol::{
-    ArtifactFile, ArtifactWish, Artifacts, Aside, EventRange, FILE, Failure, Format, Input, JobId,
+    ArtifactFile, ArtifactWish, Artifacts, Aside, EventRange, FILE, Failure, Format, JobId,
     KernelKey, LOG, Parts, Plan, Program, Progress, Repaired, Request, RequestId, Stage,
-    StepWindow, Surface, Triage,
+    StepWindow, Triage,
 };
 use crate::shared::Shared;
 
@@ -276,7 +278,7 @@ pub(super) fn planned(next: &mut Next, job: JobId, id: RequestId, plan: Plan) {
         file.plan = Some(Shared::new(plan));
         file.ledger.asked.planned = true;
     });
-    tell_lanes(next, job);
+    lanes::tell(next, job);
     if needs_triage && !is_asked {
         triage(next, job);
     }
@@ -522,80 +524,6 @@ pub(super) fn draw_memory(next: &mut Next) {
     let id = next.number();
     next.effects.push(Effect::Post(id, Request::Memory { job, recorded }));
     next.update(job, |file| file.memory = Remote::Pending(id));
-}
-
-/// Has the lanes of a trace drawn, once it is read, or the memory of a snapshot.
-pub(crate) fn draw_lanes(next: &mut Next, job: JobId) {
-    let Some(file) = next.state.file(job).filter(|file| file.lanes == Remote::Idle) else { return };
-    if file.has_memory_over_time() {
-        // (The worker of a snapshot runs as long as its file is open.)
-        let id = next.number();
-        next.update(job, |file| file.lanes = Remote::Pending(id));
-        next.effects.push(Effect::Post(id, Request::Levels { job }));
-        return;
-    }
-    if file.opened.is_none() || !file.ledger.asked.first_runs {
-        return;
-    }
-    let id = next.number();
-    next.update(job, |file| file.lanes = Remote::Pending(id));
-    start(next, job, Program::Lanes);
-    if !next.state.tracks.is_empty() {
-        look(next, job, Input::Layout(next.state.tracks.clone()));
-    }
-    tell_lanes(next, job);
-}
-
-/// The memory of a snapshot is written down: the program that draws lanes needs no file.
-pub(super) fn draw_levels(next: &mut Next, job: JobId, recorded: Vec<u8>) {
-    next.effects.push(Effect::Load(job, Program::Lanes));
-    let id = next.number();
-    next.effects.push(Effect::Post(id, Request::Told { job, recorded }));
-}
-
-/// Does something to the lanes of a trace.
-pub(crate) fn look(next: &mut Next, job: JobId, input: Input) {
-    let id = next.number();
-    next.effects.push(Effect::Post(id, Request::Look { job, surface: Surface::Over, input }));
-}
-
-/// Tells the program that draws lanes what it does not find out by itself, once both are there.
-pub(super) fn tell_lanes(next: &mut Next, job: JobId) {
-    let Some(file) = next.state.file(job).filter(|file| file.lanes != Remote::Idle) else { return };
-    let damage = file.plan.as_ref().map(|plan| plan.damage.to_vec());
-    for recorded in [file.recorded_told.to_vec(), damage.unwrap_or_default()] {
-        if !recorded.is_empty() {
-            let id = next.number();
-            next.effects.push(Effect::Post(id, Request::Told { job, recorded }));
-        }
-    }
-}
-
-/// What is to be shown in the timeline.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Sought {
-    /// The slice of an event, by its number in the file.
-    Event(u32),
-    /// A moment, in ns on the clock of the file.
-    Moment(i64),
-    /// A slice with this name, and where the others are.
-    Name(String),
-}
-
-/// Shows something in the timeline, which is read first where it is not. One that stands below the view is enough.
-pub(crate) fn show_in_timeline(next: &mut Next, sought: Sought) {
-    let Some(job) = next.state.selected else { return };
-    next.state.followed = None;
-    if !next.state.docked {
-        next.state.view = View::Timeline;
-    }
-    draw_lanes(next, job);
-    let input = match sought {
-        Sought::Event(event) => Input::Event(event),
-        Sought::Moment(ns) => Input::Moment(ns),
-        Sought::Name(name) => Input::Name(name),
-    };
-    look(next, job, input);
 }
 
 /// Asks what changed since an earlier snapshot.

@@ -18,7 +18,7 @@ use std::rc::Rc;
 
 pub use effect::{BlobKey, Effect, Purpose, Use};
 pub use file::{CompanionEntry, CompanionPhase, FileEntry, Phase, Role};
-pub use jobs::Sought;
+pub use jobs::lanes::Sought;
 pub use kept::Kept;
 pub use reduce::{Action, reduce};
 pub use remote::Remote;

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use super::effect::{Effect, Purpose, Use};
+use super::jobs::lanes;
 use super::{
     ArtifactForm, Dialog, FileEntry, Kept, PerfettoState, Phase, Role, ServerArgs, State, Theme,
     View, benchmark, jobs,
@@ -51,7 +52,7 @@ pub enum Action {
     /// Another step of a file, or all of it.
     StepShown(JobId, Option<StepWindow>),
     /// Something is to be shown in the timeline.
-    InTimeline(jobs::Sought),
+    InTimeline(lanes::Sought),
     /// The timeline stands below the other views, or no longer.
     Docked(bool),
     /// It has another height there, in thousandths.
@@ -59,7 +60,7 @@ pub enum Action {
     /// Something of the files below the timeline of one: that file, the other one, and what.
     Beneath(JobId, JobId, timeline::Change),
     /// A row of a table was selected that the timeline can show.
-    Followed(jobs::Sought),
+    Followed(lanes::Sought),
     /// Another device, or all.
     DeviceShown(Option<String>),
     /// What was launched before the window counts, or not.
@@ -196,7 +197,7 @@ fn act(next: &mut Next, action: Action) {
         Action::DockSized(height) => state.dock_height = dock::bounded(height),
         Action::Followed(sought) => timeline::follow(next, sought),
         Action::Beneath(job, other, change) => timeline::change(next, job, other, change),
-        Action::InTimeline(sought) => jobs::show_in_timeline(next, sought),
+        Action::InTimeline(sought) => lanes::show(next, sought),
         Action::DeviceShown(device) => state.device = device,
         Action::BeforeWindowSet(count) => state.count_before_window = count,
         Action::Addressed(address) => page::apply(state, &address),
@@ -311,7 +312,7 @@ fn receive(next: &mut Next, id: RequestId, response: Response) {
             let id = file.lanes.pending().unwrap_or_default();
             file.lanes.answer(id, lanes);
         }),
-        Response::Levels { job, recorded } => jobs::draw_levels(next, job, recorded),
+        Response::Levels { job, recorded } => lanes::draw_levels(next, job, recorded),
         Response::Report { job, report } => next.update(job, |file| {
             file.report = Some(Shared::new(report));
             file.phase = Phase::Working(stage_of(file, Stage::Planning));
@@ -332,7 +333,7 @@ fn receive(next: &mut Next, id: RequestId, response: Response) {
                     file.clocks = others.zip(clocks).collect();
                 }
             });
-            jobs::tell_lanes(next, job);
+            lanes::tell(next, job);
         }
         Response::Companion { job, companion, failure } => {
             several::answered(next, job, companion, failure);

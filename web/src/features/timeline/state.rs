@@ -3,8 +3,9 @@
 
 use super::queries::clock;
 use crate::protocol::{Input, JobId};
+use crate::state::jobs::lanes;
 use crate::state::reduce::Next;
-use crate::state::{Sought, View, jobs};
+use crate::state::{Sought, View};
 
 /// Another file below the timeline of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,14 +57,14 @@ pub(crate) fn closed(next: &mut Next, job: JobId) {
 pub(crate) fn draw(next: &mut Next) {
     let shown = next.state.selected_file().filter(|_| next.state.shows_timeline());
     let Some(own) = shown.cloned() else { return };
-    jobs::draw_lanes(next, own.job);
+    lanes::draw(next, own.job);
     for beneath in &own.beneath {
-        jobs::draw_lanes(next, beneath.job);
+        lanes::draw(next, beneath.job);
     }
     for (job, axis) in clock::axes(&next.state, &own) {
         if next.state.file(job).is_some_and(|file| file.axis != axis) {
             next.update(job, |file| file.axis.clone_from(&axis));
-            jobs::look(next, job, Input::Axis(axis));
+            lanes::look(next, job, Input::Axis(axis));
         }
     }
 }
@@ -93,7 +94,7 @@ fn catch_up(next: &mut Next) {
     if let Some((job, view, sought)) = next.state.followed.take_if(|_| shown)
         && place == (Some(job), view)
     {
-        jobs::show_in_timeline(next, sought);
+        lanes::show(next, sought);
     }
 }
 
@@ -111,6 +112,9 @@ mod tests {
     const SECOND: JobId = JobId(2);
     /// Two moments of one clock, in ns since 1970.
     const AT: i64 = 1_700_000_000_000_000_000;
+
+    /// Where an axis begins and ends, and its offset.
+    type Axis = (i64, i64, i64);
 
     struct Page {
         state: State,
@@ -152,8 +156,8 @@ mod tests {
             self.act(said(Response::Lanes { job, lanes: Ok(facts) }));
         }
 
-        /// The axes that were told since it was looked at last: of which file, from where to where, and its offset.
-        fn axes(&mut self) -> Vec<(JobId, Option<(i64, i64, i64)>)> {
+        /// The axes that were told since it was looked at last.
+        fn axes(&mut self) -> Vec<(JobId, Option<Axis>)> {
             let told = |effect: Effect| match effect {
                 Effect::Post(_, Request::Look { job, input: Input::Axis(axis), .. }) => {
                     Some((job, axis.map(|axis| (axis.from, axis.to, axis.offset))))

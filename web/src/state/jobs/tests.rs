@@ -6,8 +6,9 @@ use kinetoscope::artifacts::{ARCHIVE, KERNELS, SUMMARY};
 
 use super::*;
 use crate::protocol::{
-    Analyses, Aside, BeforeWindowSum, Chapter, Companion, Comparison, Diagnosis, EventRange,
+    Analyses, Aside, BeforeWindowSum, Chapter, Companion, Comparison, Diagnosis, EventRange, Input,
     KernelDetails, LanesFacts, Looked, MemoryPictures, Opened, OverlapWindow, Response, StepWindow,
+    Surface,
 };
 use crate::state::testing::{said, step};
 use crate::state::{Action, Role, Sought, State};

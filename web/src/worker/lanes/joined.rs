@@ -1,16 +1,10 @@
 //! Pictures of several files on one axis: each draws its own lanes, and all show the same time.
 
-use kinetoscope::lanes::{Alone, Kind, Lane};
 use kinetoscope::report::Section;
-use kinetoscope::scene::{Ink, SharedAxis, Shown, Tone, Window};
-use kinetoscope::trace::Trace;
+use kinetoscope::scene::{Ink, SharedAxis, Shown, Tone};
 
 use super::Look;
 use super::layout::MINIMAP;
-use crate::protocol::LanesFacts;
-
-/// Steps that other files are aligned by: the first that two files have in common is one of these, or there is none.
-const MOST_STEPS: usize = 64;
 
 /// What a picture has in common with those of other files.
 #[derive(Debug, Default)]
@@ -25,18 +19,6 @@ pub(super) struct Joined {
 }
 
 impl Look {
-    /// Looks at memory without a trace.
-    pub(in super::super) fn alone(of: Alone) -> (Self, LanesFacts) {
-        let Alone { starts_ns, span_ns, memory, steps } = of;
-        let mut look = Self::new(Trace::default());
-        look.lanes.span_ns = span_ns;
-        look.lanes.add_memory(&memory);
-        look.window = Window::of(0.0, span_ns as f64);
-        look.lay_out();
-        let says = String::new();
-        (look, LanesFacts { says, starts_ns: Some(starts_ns), span_ns, steps })
-    }
-
     /// The axis is that of several files from now on, or its own again.
     pub(super) fn take_axis(&mut self, axis: Option<&SharedAxis>) {
         let own = (0.0, self.lanes.span_ns as f64);
@@ -117,26 +99,14 @@ impl Look {
             ink.push(Ink::Box { x, y, width: 1.0, height, tone: Tone::Strong });
         }
     }
-
-    /// The first steps by name, with their starts in ns from the first slice.
-    pub(super) fn first_steps(&self) -> Vec<(String, i64)> {
-        let tracks = self.lanes.tracks.iter().filter(|track| track.kind == Kind::Steps);
-        let lanes = tracks.filter_map(|track| track.lanes.first());
-        let slices = lanes.flat_map(|lane| (0..lane.len()).map(move |at| (lane, at)));
-        let step = |(lane, at): (&Lane, usize)| {
-            let name = self.trace.strings.get(self.trace.name(lane.row(at)));
-            (name.to_owned(), lane.times(at).0)
-        };
-        slices.take(MOST_STEPS).map(step).collect()
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use kinetoscope::lanes::RecordedLevels;
+    use kinetoscope::lanes::{Alone, RecordedLevels};
     use kinetoscope::scene::{Input, Key, Pointer};
 
-    use super::super::tests::{height_of, look, look_at, point, press, texts};
+    use super::super::tests::{height_of, look, point, press, texts};
     use super::*;
     use crate::protocol::Surface;
 
@@ -235,17 +205,5 @@ mod tests {
         // The axis is three times as long as what is recorded, which is in its middle.
         let at = |x: usize| shares[x];
         assert_eq!((at(50), at(120), at(180), at(250)), (None, Some(1.0), Some(0.5), None));
-    }
-
-    #[test]
-    fn a_file_tells_where_its_steps_begin() {
-        let look = look_at(
-            r#"{"traceEvents":[
-{"ph":"X","cat":"user_annotation","name":"ProfilerStep#3","pid":1,"tid":1,"ts":10,"dur":5},
-{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":1,"ts":4,"dur":1},
-{"ph":"X","cat":"user_annotation","name":"ProfilerStep#4","pid":1,"tid":1,"ts":20,"dur":5}]}"#,
-        );
-        let steps = [("ProfilerStep#3".to_owned(), 6_000), ("ProfilerStep#4".to_owned(), 16_000)];
-        assert_eq!(look.first_steps(), steps);
     }
 }

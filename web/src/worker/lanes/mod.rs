@@ -4,6 +4,7 @@ mod arrange;
 mod bounds;
 mod damage;
 mod draw;
+mod facts;
 mod joined;
 mod keys;
 mod layout;
@@ -19,7 +20,7 @@ use kinetoscope::lanes::{Arrows, Band, Found, Lanes, Places, Spot, Told};
 use kinetoscope::report::{short_name, units};
 use kinetoscope::scene::{Ink, Input, Window};
 use kinetoscope::trace::{Flags, Row, StringId, Trace};
-use kinetoscope::{Counters, absolute_ns, since_1970};
+use kinetoscope::{Counters, absolute_ns};
 
 use self::arrange::Arranged;
 use self::bounds::Bound;
@@ -30,7 +31,7 @@ use self::pointer::Drag;
 use self::touch::Fingers;
 use super::svg::svg;
 use super::tones::Tones;
-use crate::protocol::{Chapter, LanesFacts, Looked, Surface};
+use crate::protocol::{Chapter, Looked, Surface};
 
 /// The share of the width that a slice takes when it is shown from elsewhere.
 const SHOWN_SHARE: f64 = 0.1;
@@ -173,28 +174,6 @@ impl Look {
     /// px above the lanes: the whole trace, the axis, and why the first devices stand still.
     fn ceiling(&self) -> f32 {
         TOP + BAND * self.bands.len().min(MOST_BANDS) as f32
-    }
-
-    /// What there is, and what is not drawn.
-    pub(super) fn facts(&self) -> LanesFacts {
-        let slices = units::plural(self.lanes.n_slices() as u64, "slice", "slices");
-        let tracks = units::plural(self.lanes.tracks.len() as u64, "track", "tracks");
-        let mut says = format!("{slices} in {tracks}.");
-        if self.lanes.n_other > 0 {
-            let events = units::plural(self.lanes.n_other as u64, "event", "events");
-            says += &format!(
-                " {events} without a duration or a value (arrows, instants) are not drawn."
-            );
-        }
-        let n_deep: usize = self.lanes.tracks.iter().map(|track| track.n_deep).sum();
-        if n_deep > 0 {
-            let slices = units::plural(n_deep as u64, "slice", "slices");
-            says += &format!(" {slices} below 512 others are not drawn.");
-        }
-        let first = self.lanes.origin_ns;
-        let starts_ns = since_1970(&self.trace, first).and_then(|since| since.checked_add(first));
-        let (span_ns, steps) = (self.lanes.span_ns, self.first_steps());
-        LanesFacts { says, starts_ns, span_ns, steps }
     }
 
     /// Something is done to a picture.
