@@ -43,11 +43,14 @@ fn one(props: &Props, below: &Below) -> Html {
         Callback::from(move |_: MouseEvent| change.emit((job, what)))
     };
     let (reset, remove) = (button(Change::Placed(None)), button(Change::Removed));
+    let now_ns = offset.unwrap_or_default();
     let onchange = Callback::from(move |event: Event| {
-        let field = event.target_dyn_into::<HtmlInputElement>();
-        let us = field.and_then(|field| offset_ns(field.value_as_number()));
-        // (An empty field is no offset: the default.)
-        change.emit((job, Change::Placed(us)));
+        let Some(field) = event.target_dyn_into::<HtmlInputElement>() else { return };
+        match offset_ns(field.value_as_number()) {
+            Some(ns) => change.emit((job, Change::Placed(Some(ns)))),
+            // (What is no number is no offset: the field has the last one again.)
+            None => field.set_value(&in_us(now_ns)),
+        }
     });
     let content = match &file.lanes {
         Remote::Ready(_) => picture(props, file, Some(&[])),
