@@ -110,25 +110,36 @@ test("the offset is set by keyboard, reset, and goes with the file", async () =>
   const session = await together(GLOO);
   const { page } = session;
   const before = await offset(page);
-  const alone = await texts(page, 0);
-  await id(page, "offset").focus();
-  await page.keyboard.press("ControlOrMeta+a");
-  await page.keyboard.type("250000.5");
-  await page.keyboard.press("Enter");
+  const type = async (text) => {
+    await id(page, "offset").selectText();
+    await page.keyboard.type(text);
+    await page.keyboard.press("Enter");
+  };
+  await type("250000.5");
   await said(page, "Set by hand. Without that ");
   assert.equal(await offset(page), 250_000.5);
+  // What is no number changes nothing.
+  await id(page, "offset").selectText();
+  await page.keyboard.press("Delete");
+  await page.keyboard.press("Enter");
+  assert.equal(await offset(page), 250_000.5);
+  await id(page, "offset-reset").press("Enter");
+  await said(page, "By the clocks of both files.");
+  assert.equal(await offset(page), before);
+  assert.ok(await id(page, "offset-reset").isDisabled());
+  const alone = await texts(page, 0);
+  await type("250000.5");
+  await said(page, "Set by hand. Without that ");
   const [first, second] = GLOO.map(times);
   const last = Math.max(Number(first.end - first.start), 250_000_500 + Number(second.end - second.start));
   const moved = await texts(page, 1);
   const ms = (tick) => parseFloat(tick) * { ns: 1e-6, µs: 1e-3, ms: 1, s: 1e3 }[tick.split(" ")[1]];
   assert.ok(ms(moved.ticks.at(-1)) <= last / 1e6 && ms(moved.ticks.at(-1)) > 250, moved.ticks.join(", "));
   assert.deepEqual(moved.ticks, (await texts(page, 0)).ticks);
-  await id(page, "offset-reset").press("Enter");
+  await id(page, "offset-reset").click();
   await said(page, "By the clocks of both files.");
-  assert.equal(await offset(page), before);
-  assert.ok(await id(page, "offset-reset").isDisabled());
   assert.deepEqual((await texts(page, 0)).ticks, alone.ticks);
-  await id(page, "remove-beneath").press("Enter");
+  await id(page, "remove-beneath").click();
   await id(page, "beneath").waitFor({ state: "detached", ...PATIENCE });
   assert.ok((await texts(page, 0)).heads.every((head) => !head.includes(GLOO[0])));
   // It can be added again; a file that is closed takes its lanes with it.
