@@ -26,9 +26,9 @@ pub use crate::features::triage::protocol::{
     CallSite, FIRST_LAUNCHES, InstanceRow, KernelDetails, KernelKey, OverlapWindow, WindowLane,
     WindowSlice,
 };
-pub use file::{Failure, Opened, ProblemCard, Severity};
+pub use file::{EventRange, Failure, Opened, ProblemCard, Severity};
 pub use kinetoscope::artifacts::Artifact;
-pub use kinetoscope::scene::Input;
+pub use kinetoscope::scene::{Input, SharedAxis, Shown};
 pub use kinetoscope::{BeforeWindowSum, CaptureFacts, DrawnLane, DrawnSlice, Fate, Place, Signs};
 pub use look::{CANVAS, Charted, LanesFacts, Looked, MemoryPictures, Surface};
 pub use progress::{Progress, Stage};
@@ -49,23 +49,6 @@ pub struct RequestId(pub u32);
 pub const FILE: &str = "file";
 /// The name under which the log of the repair comes with its message.
 pub const LOG: &str = "log";
-
-/// Events of a memory snapshot: of each device those from a number on, up to another.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EventRange {
-    /// The first that is kept; 0 is the first of the file.
-    pub from: u64,
-    /// The first that is not kept any more; `None` for all that follow.
-    pub to: Option<u64>,
-}
-
-impl EventRange {
-    /// Whether it is all events.
-    #[must_use]
-    pub fn is_all(self) -> bool {
-        self == Self::default()
-    }
-}
 
 /// From the page to the worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -180,6 +163,8 @@ pub enum Request {
         /// What [`Diagnosis::told`] holds.
         recorded: Vec<u8>,
     },
+    /// Write down the memory of a snapshot over time, for the program that draws lanes.
+    Levels { job: JobId },
     /// Tell what changed since an earlier snapshot.
     Changes {
         job: JobId,
@@ -241,6 +226,7 @@ impl Request {
             | Self::Look { job, .. }
             | Self::Told { job, .. }
             | Self::Memory { job, .. }
+            | Self::Levels { job }
             | Self::Changes { job, .. }
             | Self::InTrace { job, .. }
             | Self::Artifacts { job, .. } => *job,
@@ -270,7 +256,7 @@ impl Request {
             | Self::InTrace { .. }
             | Self::Artifacts { .. } => Program::Triage,
             Self::Look { surface, .. } => surface.program(),
-            Self::Memory { .. } | Self::Changes { .. } => Program::Snapshot,
+            Self::Memory { .. } | Self::Levels { .. } | Self::Changes { .. } => Program::Snapshot,
             Self::Told { .. } => Program::Lanes,
         }
     }
@@ -298,6 +284,7 @@ impl Request {
             | Self::Look { .. }
             | Self::Told { .. }
             | Self::Memory { .. }
+            | Self::Levels { .. }
             | Self::Changes { .. }
             | Self::InTrace { .. }
             | Self::Artifacts { .. } => None,
@@ -326,6 +313,7 @@ impl Request {
             | Self::Benchmark { .. }
             | Self::Look { .. }
             | Self::Memory { .. }
+            | Self::Levels { .. }
             | Self::Told { .. }
             | Self::Changes { .. }
             | Self::InTrace { .. }
@@ -471,6 +459,14 @@ pub enum Response {
         /// Its figures.
         looked: Looked,
     },
+    /// The memory of a snapshot over time is written down.
+    Levels {
+        job: JobId,
+        /// For [`Request::Told`].
+        recorded: Vec<u8>,
+    },
+    /// What a picture shows, for those of other files on the same axis.
+    Shown { job: JobId, shown: Shown },
     /// What changed since an earlier snapshot.
     Changes {
         job: JobId,

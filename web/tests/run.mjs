@@ -9,7 +9,7 @@ const folder = fileURLToPath(new URL(".", import.meta.url));
 const tests = fs.readdirSync(folder).filter((name) => name.endsWith(".test.mjs")).sort();
 const isPerfetto = (name) => name.startsWith("perfetto");
 const IN_FIREFOX = [
-  "charts.test.mjs", "counters.test.mjs", "details.test.mjs", "dock.test.mjs", "installed.test.mjs", "kept.test.mjs", "shell.test.mjs",
+  "charts.test.mjs", "clock.test.mjs", "counters.test.mjs", "details.test.mjs", "dock.test.mjs", "installed.test.mjs", "kept.test.mjs", "shell.test.mjs",
   "timeline-repair.test.mjs", "timeline.test.mjs", "triage.test.mjs",
 ];
 const groups = {

@@ -172,7 +172,7 @@ pub fn calls(slices: &Slices<'_>, gpu: &GpuSide) -> Calls {
         sum.total_ns += total_ns;
         let mut cats = BTreeMap::new();
         for call in calls {
-            *cats.entry(trace.raw_category_text(call.row).to_lowercase()).or_default() += 1;
+            *cats.entry(trace.raw_category_text(call.row).to_ascii_lowercase()).or_default() += 1;
         }
         let blocking_memcpy = is_blocking_copy(name);
         rows.push(CallRow { name: name.to_owned(), class, blocking_memcpy, count, total_ns, cats });

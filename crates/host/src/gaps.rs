@@ -181,7 +181,7 @@ impl<'a, 's> HostAtInstants<'a, 's> {
         let trace = self.slices.trace;
         Some(HostAt {
             name: self.slices.name(&slice).to_owned(),
-            cat: trace.raw_category_text(slice.row).to_lowercase(),
+            cat: trace.raw_category_text(slice.row).to_ascii_lowercase(),
             ts_ns: absolute_ns(trace, slice.start_ns),
             dur_ns: slice.dur_ns(),
         })

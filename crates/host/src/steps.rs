@@ -85,7 +85,7 @@ pub fn steps(slices: &Slices<'_>, gpu: &GpuSide) -> Steps {
         });
         StepRow {
             name: slices.name(step).to_owned(),
-            cat: trace.raw_category_text(step.row).to_lowercase(),
+            cat: trace.raw_category_text(step.row).to_ascii_lowercase(),
             pid: thread.pid.clone(),
             tid: thread.tid.clone(),
             ts_ns: absolute_ns(trace, step.start_ns),

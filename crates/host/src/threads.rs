@@ -138,7 +138,7 @@ struct Categories {
 fn categories(slices: &Slices<'_>) -> Categories {
     let names = std::cell::RefCell::new(Vec::new());
     let of = slices.trace.by_raw_category(|raw| {
-        let lower = raw.to_lowercase();
+        let lower = raw.to_ascii_lowercase();
         let mut names = names.borrow_mut();
         let known = names.iter().position(|name| *name == lower);
         known.unwrap_or_else(|| {

@@ -246,7 +246,7 @@ fn loaders(slices: &Slices<'_>) -> Vec<Named> {
     for (slice, _) in &slices.all {
         let name = slices.name(slice);
         if names[slices.trace.name(slice.row).0 as usize] {
-            let cat = slices.trace.raw_category_text(slice.row).to_lowercase();
+            let cat = slices.trace.raw_category_text(slice.row).to_ascii_lowercase();
             let sum = found.entry((name, cat)).or_default();
             sum.count += 1;
             sum.sum_ns += slice.dur_ns();

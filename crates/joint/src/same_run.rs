@@ -11,7 +11,8 @@ use host::slices::{Slices, ThreadId};
 use serde::Serialize;
 use serde_json::Value;
 use snapshot::{Allocated, Asked, Question, RunFacts};
-use trace::{Details, Flags, Row, Trace};
+use timeline::since_1970;
+use trace::{Details, Flags, Row};
 
 /// An allocation is the same one if both files have its address at times this close. (A caching allocator hands an address out again
 /// after some us at the earliest, but then a free lies between, and the nearest one counts.)
@@ -21,8 +22,6 @@ const NEAR_NS: i64 = 1_000_000;
 const SCATTER_NS: i64 = 50_000;
 /// Allocations that both files must have, so that they say something.
 const FEW: usize = 3;
-/// Times that no clock of a running machine tells: ns from here on count from 1970.
-const SINCE_1970_NS: i128 = 1_000_000_000_000_000_000;
 
 /// How sure it is that the files are of one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -310,14 +309,6 @@ impl<'a, 's> Known<'a, 's> {
         let step = self.slices.steps.iter().find(|step| step.holds(at_ns))?;
         Some(self.slices.name(step))
     }
-}
-
-/// What makes a time of the trace one since 1970, in ns.
-fn since_1970(trace: &Trace, first_ns: i64) -> Option<i64> {
-    let first = trace.origin_ns + i128::from(first_ns);
-    let base = trace.metadata.int("baseTimeNanoseconds").map_or(0, i128::from);
-    let since = if first >= SINCE_1970_NS { trace.origin_ns } else { trace.origin_ns + base };
-    (i128::from(first_ns) + since >= SINCE_1970_NS).then(|| i64::try_from(since).ok()).flatten()
 }
 
 fn ns(us: i64) -> i64 {

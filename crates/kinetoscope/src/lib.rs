@@ -64,8 +64,8 @@ pub use scene;
 /// Questions about a memory snapshot while a person looks at its pictures.
 pub mod memory {
     pub use snapshot::{
-        By, Chart, Column, Comparison, Explorer, Held, Layer, Mark, Range, RunFacts, Stacking,
-        Step, Summary, Walk, compare, complete, figures, run_facts,
+        By, Chart, Column, Comparison, DeviceOverTime, Explorer, Held, Layer, Mark, OverTime,
+        Range, RunFacts, Stacking, Step, Summary, Walk, compare, complete, figures, run_facts,
     };
 }
 pub use snapshot::{
@@ -73,7 +73,7 @@ pub use snapshot::{
     SnapshotReport, TimelineReader, TimelineReport, analyze as analyze_snapshot, state_before,
 };
 pub use timeline::narrow::narrow;
-pub use timeline::{Options, absolute_ns};
+pub use timeline::{Options, absolute_ns, since_1970};
 pub use triage::{
     BeforeWindowSum, CallSite, CaptureFacts, CaptureUse, CategoryReason, Concurrency, Confidence,
     Coverage, Elsewhere, FuseRow, InstanceRow, KernelDetails, KernelKey, KernelLine, KernelMap,

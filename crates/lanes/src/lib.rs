@@ -35,7 +35,7 @@ pub use lane::{Column, Lane};
 pub use levels::{Levels, Recorded as RecordedLevels};
 pub use search::Found;
 pub use series::{Bounds, Series};
-pub use told::{News, Place, Places, RecordedPlaces, Told};
+pub use told::{Alone, News, Place, Places, RecordedPlaces, Told};
 
 use timeline::Options;
 use timeline::before_window::BeforeWindowSlices;

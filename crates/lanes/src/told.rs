@@ -14,6 +14,21 @@ pub enum News {
     Told(Told),
     /// Of the program that plans the repair.
     Damage(Damage),
+    /// Of the program that reads snapshots.
+    Alone(Alone),
+}
+
+/// The memory of devices without a trace. Times are ns from the first event.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Alone {
+    /// When the first event is, since 1970.
+    pub starts_ns: i64,
+    /// From there to the last one.
+    pub span_ns: i64,
+    /// The memory of each device over time.
+    pub memory: Vec<levels::Recorded>,
+    /// The steps of the profiler: their names, and when each begins.
+    pub steps: Vec<(String, i64)>,
 }
 
 /// All of it, as it goes from one program to another.

@@ -304,5 +304,5 @@ fn place_of(kind: Kind, kinds: &mut Vec<Kind>) -> usize {
 
 /// In lower case, without signs between words.
 fn plain(name: &str) -> String {
-    name.to_lowercase().replace(['_', ' '], "")
+    name.to_ascii_lowercase().replace(['_', ' '], "")
 }

@@ -114,6 +114,13 @@ impl<'a> OneRun<'a> {
         self.run.members.iter().map(|at| &self.files[*at]).collect()
     }
 
+    /// By how much the clock of a file is slow, in ns, as the ends of collectives show; 0 where they show nothing.
+    #[must_use]
+    pub fn clock_ns(&self, file: usize) -> i64 {
+        let at = self.run.members.iter().position(|at| *at == file);
+        at.map_or(0, |at| self.known().clocks.by_ns(at))
+    }
+
     /// Whether a file is of it.
     #[must_use]
     pub fn holds(&self, file: usize) -> bool {

@@ -69,7 +69,7 @@ fn is_marked(name: &str) -> bool {
     inside.is_some_and(|(_, mark)| {
         (1..=2).contains(&mark.len())
             && mark.starts_with(|first: char| first.is_ascii_uppercase())
-            && mark.chars().all(char::is_alphanumeric)
+            && mark.bytes().all(|byte| byte.is_ascii_alphanumeric())
     })
 }
 

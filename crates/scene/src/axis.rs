@@ -54,7 +54,7 @@ pub fn ticks(from: f64, to: f64, most: usize, unit: Unit) -> Vec<Tick> {
     };
     let mut found: Vec<Tick> = (first..=last).map(tick).collect();
     if unit == Unit::Time && found.windows(2).any(|pair| pair[0].label == pair[1].label) {
-        found.iter_mut().for_each(|tick| tick.label = precise(tick.at, to, step));
+        found.iter_mut().for_each(|tick| tick.label = precise(tick.at, to.max(-from), step));
     }
     found
 }
@@ -97,6 +97,14 @@ mod tests {
             ["30.82 ms", "30.83 ms", "30.84 ms"]
         );
         assert_eq!(labels(1_000_000_002.0, 1_000_000_006.0, 2, Unit::Time).len(), 3);
+    }
+
+    #[test]
+    fn ticks_before_the_start_are_told_apart() {
+        assert_eq!(
+            labels(-30_842_000.0, -30_812_000.0, 3, Unit::Time),
+            ["-30.84 ms", "-30.83 ms", "-30.82 ms"]
+        );
     }
 
     #[test]

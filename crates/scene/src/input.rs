@@ -162,4 +162,51 @@ pub enum Input {
     Picture(String),
     /// Shows a moment, in ns on the clock of the file, and what begins there.
     Moment(i64),
+    /// Pictures of several files have one axis from now on; `None` where the picture has its own again.
+    Axis(Option<SharedAxis>),
+    /// Another picture of that axis shows this.
+    Shown(Shown),
+}
+
+/// The axis of several pictures, in units of one of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharedAxis {
+    /// Where the axis begins.
+    pub from: i64,
+    /// Where it ends.
+    pub to: i64,
+    /// What is added to a unit of the picture for the labels of the axis.
+    pub offset: i64,
+    /// What the picture is of, for its labels.
+    pub name: String,
+    /// Which of the pictures it is, from the top. The others show what the first one shows, when the axis is new.
+    pub nth: u32,
+}
+
+/// What a picture shows of an axis that it shares.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Shown {
+    /// The left edge and the right one.
+    pub window: (f64, f64),
+    /// Where the pointer is.
+    pub pointer: Option<f64>,
+    /// The range that is selected.
+    pub range: Option<(f64, f64)>,
+    /// Whether the range is still being dragged.
+    pub is_held: bool,
+}
+
+impl Shown {
+    /// The same in units of a picture that has `offset` more where this one has none.
+    #[must_use]
+    pub fn moved(self, offset: i64) -> Self {
+        let by = offset as f64;
+        let both = |(from, to): (f64, f64)| (from + by, to + by);
+        Self {
+            window: both(self.window),
+            pointer: self.pointer.map(|at| at + by),
+            range: self.range.map(both),
+            is_held: self.is_held,
+        }
+    }
 }

@@ -15,5 +15,5 @@ mod window;
 
 pub use axis::{Tick, Unit, ticks};
 pub use ink::{Anchor, Bar, Ink, Tone, shortened, text_width};
-pub use input::{Input, Key, Pointer};
+pub use input::{Input, Key, Pointer, SharedAxis, Shown};
 pub use window::Window;

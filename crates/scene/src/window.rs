@@ -21,6 +21,23 @@ impl Window {
         Self { whole: (from, to), from, to }
     }
 
+    /// The axis: where it begins and ends.
+    #[must_use]
+    pub fn whole(&self) -> (f64, f64) {
+        self.whole
+    }
+
+    /// The axis is another one from now on. What is shown stays, as far as that axis has it; a window that showed everything still does.
+    pub fn set_whole(&mut self, from: f64, to: f64) {
+        let was_whole = self.is_whole();
+        self.whole = (from, to.max(from + 1.0));
+        if was_whole {
+            self.show_all();
+        } else {
+            self.show(self.from, self.to);
+        }
+    }
+
     /// The left edge.
     #[must_use]
     pub fn from(&self) -> f64 {
@@ -129,6 +146,18 @@ mod tests {
         assert_eq!(window.to(), 500.0);
         window.zoom(1e9, 0.5);
         assert!(window.is_whole());
+    }
+
+    #[test]
+    fn another_axis_keeps_what_is_shown() {
+        let mut window = Window::of(0.0, 1000.0);
+        window.set_whole(-500.0, 2000.0);
+        assert!(window.is_whole());
+        window.show(100.0, 200.0);
+        window.set_whole(0.0, 1000.0);
+        assert_eq!((window.from(), window.to()), (100.0, 200.0));
+        window.set_whole(150.0, 1000.0);
+        assert_eq!((window.from(), window.to()), (150.0, 250.0), "as far as there is an axis");
     }
 
     #[test]

@@ -28,6 +28,7 @@ mod intro;
 mod leaks;
 mod library;
 mod model;
+mod over_time;
 mod phase;
 mod pictures;
 mod reader;
@@ -54,6 +55,7 @@ pub use explore::Explorer;
 pub use model::{
     Action, Annotation, Block, BlockState, Event, LeftOut, Reading, Segment, Snapshot,
 };
+pub use over_time::{DeviceOverTime, OverTime};
 pub use reader::{NotASnapshot, Reader};
 pub use report::{DeviceReport, FormatFacts, SnapshotReport};
 pub use run::{Allocated, Asked, Question, RunFacts};

@@ -93,12 +93,18 @@ pub(crate) fn run_facts(snapshot: &Snapshot, report: &SnapshotReport) -> RunFact
             questions(report, device, trace, &sites, &mut facts.questions);
         }
     }
+    facts.steps = steps(snapshot);
+    facts
+}
+
+/// Starts of the profiler's steps: name, and time in us since 1970.
+pub(crate) fn steps(snapshot: &Snapshot) -> Vec<(String, i64)> {
     let is_step = |mark: &&crate::Annotation| !mark.is_end && mark.name.starts_with(STEP);
     let steps = snapshot.annotations.iter().filter(is_step).take(MOST_STEPS);
-    facts.steps = steps.map(|mark| (mark.name.clone(), mark.time_us)).collect();
+    let mut steps: Vec<_> = steps.map(|mark| (mark.name.clone(), mark.time_us)).collect();
     // (Each device has them.)
-    facts.steps.dedup();
-    facts
+    steps.dedup();
+    steps
 }
 
 fn allocated(device: i64, event: &Event) -> Option<Allocated> {

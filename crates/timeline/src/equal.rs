@@ -134,7 +134,7 @@ fn bytes(name: &str, format: &str, elements: i64) -> i64 {
         format if format.starts_with("Float8") => 1,
         _ => 0,
     };
-    let name = name.to_lowercase().replace('_', "");
+    let name = name.to_ascii_lowercase().replace('_', "");
     let times = match () {
         () if name.contains("allreduce") => 2,
         () if name.contains("allgather") || name.contains("reducescatter") => 1,

@@ -64,3 +64,16 @@ pub fn median(values: &mut [i64]) -> Option<i64> {
 pub fn absolute_ns(trace: &Trace, ts_ns: i64) -> Option<i64> {
     i64::try_from(trace.origin_ns.checked_add(i128::from(ts_ns))?).ok()
 }
+
+/// Times that no clock of a running machine tells: ns from here on count from 1970.
+const SINCE_1970_NS: i128 = 1_000_000_000_000_000_000;
+
+/// What makes a time of the trace one since 1970, in ns; `first_ns` is one of its times. `None` where the file does not tell: its times
+/// count from something else, and it has no `baseTimeNanoseconds`.
+#[must_use]
+pub fn since_1970(trace: &Trace, first_ns: i64) -> Option<i64> {
+    let first = trace.origin_ns + i128::from(first_ns);
+    let base = trace.metadata.int("baseTimeNanoseconds").map_or(0, i128::from);
+    let since = if first >= SINCE_1970_NS { trace.origin_ns } else { trace.origin_ns + base };
+    (i128::from(first_ns) + since >= SINCE_1970_NS).then(|| i64::try_from(since).ok()).flatten()
+}

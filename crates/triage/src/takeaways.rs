@@ -234,7 +234,8 @@ fn composition(time: &DeviceTime, convolution_gemm_ns: i64) -> Option<String> {
             units::percent(pct(ns))
         }
     };
-    let begins = |word: &str| if of.is_empty() { word.to_owned() } else { word.to_lowercase() };
+    let begins =
+        |word: &str| if of.is_empty() { word.to_owned() } else { word.to_ascii_lowercase() };
     let (first, ns) = *categories.first()?;
     if categories.get(1).is_none_or(|(_, ns)| *ns == 0) {
         return Some(format!("{of}{} GPU time goes to {}.", begins("All"), first.title()));

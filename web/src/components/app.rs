@@ -22,6 +22,7 @@ use crate::features::compare::queries::compare;
 use crate::features::files::file_cards::FileCards;
 use crate::features::files::queries::has_gpu;
 use crate::features::several::queries::choices;
+use crate::features::timeline::queries::clock::together;
 use crate::queries::address::Address;
 use crate::queries::page;
 use crate::queries::status::spoken_text;
@@ -101,6 +102,7 @@ pub fn App() -> Html {
         form: state.form.clone(),
         other_snapshots: other_snapshots(&state, file.job),
         traces_beside: traces_beside(&state, file.job),
+        together: together(&state, file.job),
         server_args: state.server_args.clone(),
         tables: state.tables.clone(),
         perfetto: state.perfetto.clone(),

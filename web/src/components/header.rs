@@ -50,7 +50,7 @@ pub fn header(theme: Theme, tasks: &Tasks) -> Html {
                     { icon("search") }
                 </button>
                 <button class="icon-button" data-testid="theme" onclick={next_theme}
-                    title={format!("{}. Switch to the {}", theme.title(), theme.next().title().to_lowercase())}
+                    title={format!("{}. Switch to the {}", theme.title(), theme.next().title().to_ascii_lowercase())}
                     aria-label={format!("Theme: {}", theme.id())}>
                     { icon(theme_icon) }
                 </button>

@@ -69,3 +69,20 @@ pub struct Failure {
     /// The text at that place.
     pub excerpt: Option<String>,
 }
+
+/// Events of a memory snapshot: of each device those from a number on, up to another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventRange {
+    /// The first that is kept; 0 is the first of the file.
+    pub from: u64,
+    /// The first that is not kept any more; `None` for all that follow.
+    pub to: Option<u64>,
+}
+
+impl EventRange {
+    /// Whether it is all events.
+    #[must_use]
+    pub fn is_all(self) -> bool {
+        self == Self::default()
+    }
+}

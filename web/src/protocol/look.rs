@@ -70,6 +70,12 @@ pub struct Looked {
 pub struct LanesFacts {
     /// How many slices and tracks, and what is not drawn.
     pub says: String,
+    /// When the first slice begins, in ns since 1970; `None` where the file does not tell.
+    pub starts_ns: Option<i64>,
+    /// From there to the end of the last slice.
+    pub span_ns: i64,
+    /// The first steps by name, with their starts in ns from the first slice.
+    pub steps: Vec<(String, i64)>,
 }
 
 /// The memory of a trace, from its `[memory]` events.

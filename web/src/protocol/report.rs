@@ -101,6 +101,9 @@ pub struct Diagnosis {
     /// What the program that draws lanes does not find out by itself: why each device stands still, memory, places of replayed kernels;
     /// empty where it is narrowed.
     pub told: Vec<u8>,
+    /// What is to be added to the times of each other rank, in ns, so that its collectives end with those of the own one; in the order of
+    /// [`super::Request::OtherRanks`], and empty where it is narrowed.
+    pub clocks: Vec<i64>,
     /// The triage of the step that it is narrowed to.
     pub triage: Option<Box<Triage>>,
     /// The chapters of the report.

@@ -3,8 +3,10 @@
 use std::rc::Rc;
 
 use super::effect::{Purpose, Use};
-use super::{ArtifactForm, Dialog, Kept, PerfettoState, Role, ServerArgs, Sought, Theme, View};
+use super::lanes::Sought;
+use super::{ArtifactForm, Dialog, Kept, PerfettoState, Role, ServerArgs, Theme, View};
 use crate::features::data_table::queries::grid::TableSettings;
+use crate::features::timeline::state as timeline;
 use crate::protocol::{
     ArtifactWish, EventRange, Failure, Format, JobId, KernelKey, RequestId, Response, StepWindow,
 };
@@ -45,6 +47,8 @@ pub enum Action {
     Docked(bool),
     /// It has another height there, in thousandths.
     DockSized(u16),
+    /// Something of the files below the timeline of one: that file, the other one, and what.
+    Beneath(JobId, JobId, timeline::Change),
     /// A row of a table was selected that the timeline can show.
     Followed(Sought),
     /// Another device, or all.

@@ -5,10 +5,11 @@ use std::rc::Rc;
 use super::Remote;
 use super::ledger::Ledger;
 use crate::features::ranks::state::OtherRank;
+use crate::features::timeline::state::Beneath;
 use crate::protocol::{
     Analyses, Artifacts, Aside, Beside, Chapter, Companion, Comparison, Diagnosis, EventRange,
     Failure, JobId, KernelDetails, LanesFacts, Looked, MemoryPictures, Opened, OverlapWindow, Plan,
-    Progress, Repaired, StepWindow, Triage,
+    Progress, Repaired, SharedAxis, StepWindow, Triage,
 };
 use crate::shared::Shared;
 
@@ -109,6 +110,10 @@ pub struct FileEntry {
     pub lanes: Remote<LanesFacts>,
     /// What a person looks at in them.
     pub seen: Option<Shared<Looked>>,
+    /// Other files below its timeline.
+    pub beneath: Vec<Beneath>,
+    /// The axis that its lanes share with those of other files, as their program was told last.
+    pub axis: Option<SharedAxis>,
     /// What changed since an earlier snapshot, and which.
     pub changes: Option<(JobId, Remote<Vec<Chapter>>)>,
     /// What a trace says of the snapshot, and which.
@@ -127,6 +132,8 @@ pub struct FileEntry {
     pub calls: Remote<Vec<u8>>,
     /// The other ranks that the diagnosis is made with.
     pub ranks: Vec<OtherRank>,
+    /// What is added to the times of each other rank, in ns, so that its collectives end with those of this one.
+    pub clocks: Vec<(JobId, i64)>,
     /// The steps that diagnosis and triage can be narrowed to; of the last diagnosis of the whole file.
     pub steps: Shared<Vec<StepWindow>>,
     /// The step that they are narrowed to.
@@ -167,6 +174,8 @@ impl FileEntry {
             looked: None,
             lanes: Remote::Idle,
             seen: None,
+            beneath: Vec::new(),
+            axis: None,
             changes: None,
             in_trace: None,
             opened: None,
@@ -176,6 +185,7 @@ impl FileEntry {
             diagnosis: Remote::Idle,
             calls: Remote::Idle,
             ranks: Vec::new(),
+            clocks: Vec::new(),
             steps: Shared::default(),
             step: None,
             kernel: Remote::Idle,
@@ -209,6 +219,17 @@ impl FileEntry {
     #[must_use]
     pub fn has_views(&self) -> bool {
         self.opened.is_some() || matches!(self.phase, Phase::Working(_))
+    }
+
+    /// Whether it is a snapshot whose memory can be drawn on a clock.
+    #[must_use]
+    pub fn has_memory_over_time(&self) -> bool {
+        match self.aside.as_deref() {
+            Some(Aside::Snapshot { is_timeline: false, charts, .. }) => {
+                charts.iter().any(|chart| chart.has_times)
+            }
+            _ => false,
+        }
     }
 
     /// Whether its triage counts what was launched before the window although it should not, or the other way round.

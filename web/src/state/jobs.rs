@@ -3,9 +3,9 @@
 use std::rc::Rc;
 
 use super::effect::Effect;
+use super::lanes;
 use super::ledger::Asked;
 use super::next::{Next, stage_of};
-use super::on_demand::tell_lanes;
 use super::outputs::outputs;
 use super::workers::{diagnose, plan, post, start, triage};
 use super::{CompanionPhase, FileEntry, PerfettoState, Phase, Remote};
@@ -74,7 +74,7 @@ pub(super) fn halt(next: &mut Next, job: JobId) {
         file.calls.give_up();
         // (What was drawn went with its worker.)
         (file.memory, file.looked) = (Remote::Idle, None);
-        (file.lanes, file.seen) = (Remote::Idle, None);
+        (file.lanes, file.seen, file.axis) = (Remote::Idle, None, None);
         file.kernel.give_up();
         file.window.give_up();
         file.repair.give_up();
@@ -113,7 +113,8 @@ pub(super) fn restart(next: &mut Next, job: JobId) {
         let fresh = FileEntry::new(job, file.name.clone(), file.size);
         let mut companions = std::mem::take(&mut file.companions);
         companions.iter_mut().for_each(|known| known.phase = CompanionPhase::Waiting);
-        *file = FileEntry { role: file.role, companions, events: file.events, ..fresh };
+        let beneath = std::mem::take(&mut file.beneath);
+        *file = FileEntry { role: file.role, companions, beneath, events: file.events, ..fresh };
     });
     next.state.guesses = roles::guesses(&next.state);
     begin(next, job);
@@ -162,7 +163,7 @@ pub(super) fn planned(next: &mut Next, job: JobId, id: RequestId, plan: Plan) {
         file.plan = Some(Shared::new(plan));
         file.ledger.asked.planned = true;
     });
-    tell_lanes(next, job);
+    lanes::tell(next, job);
     if needs_triage && !is_asked {
         triage(next, job);
     }
@@ -195,14 +196,17 @@ pub(super) fn diagnosed(next: &mut Next, job: JobId, id: RequestId, mut diagnosi
     let steps = diagnosis.steps.clone();
     let memory = std::mem::take(&mut diagnosis.memory);
     let told = std::mem::take(&mut diagnosis.told);
+    let clocks = std::mem::take(&mut diagnosis.clocks);
     next.update(job, |file| {
         if file.diagnosis.answer(id, Ok(diagnosis)) && file.step.is_none() {
             file.steps = Shared::new(steps);
             file.recorded_memory = Shared::new(memory);
             file.recorded_told = Shared::new(told);
+            let others = file.ledger.asked.ranks.iter().map(|(other, _)| *other);
+            file.clocks = others.zip(clocks).collect();
         }
     });
-    tell_lanes(next, job);
+    lanes::tell(next, job);
 }
 
 /// Narrows diagnosis and triage to a step, or to none.

@@ -2,9 +2,9 @@
 
 use super::effect::Effect;
 use super::next::Next;
-use super::workers::{ask, start};
+use super::workers::ask;
 use super::{Remote, View};
-use crate::protocol::{Aside, Input, JobId, KernelKey, Looked, Program, Request, Surface};
+use crate::protocol::{Aside, JobId, KernelKey, Looked, Program, Request};
 use crate::shared::Shared;
 
 /// Has the digest of a benchmark's configuration computed, by the worker of the file that is shown.
@@ -42,25 +42,6 @@ pub(super) fn draw_memory(next: &mut Next) {
     next.update(job, |file| file.memory = Remote::Pending(id));
 }
 
-/// Has the lanes of the trace that is shown drawn, once it is read and the timeline is shown.
-pub(super) fn draw_lanes(next: &mut Next) {
-    let shown = next.state.selected_file().filter(|_| next.state.shows_timeline());
-    let Some(file) = shown.filter(|file| file.lanes == Remote::Idle) else { return };
-    if file.opened.is_none() || !file.ledger.asked.first_runs {
-        return;
-    }
-    let job = file.job;
-    let id = next.number();
-    next.update(job, |file| file.lanes = Remote::Pending(id));
-    start(next, job, Program::Lanes);
-    if !next.state.tracks.is_empty() {
-        let input = Input::Layout(next.state.tracks.clone());
-        let id = next.number();
-        next.effects.push(Effect::Post(id, Request::Look { job, surface: Surface::Over, input }));
-    }
-    tell_lanes(next, job);
-}
-
 /// A picture answered what a person did with it.
 pub(super) fn looked(next: &mut Next, job: JobId, program: Program, mut looked: Looked) {
     next.state.announcement.clone_from(&looked.says);
@@ -75,47 +56,6 @@ pub(super) fn looked(next: &mut Next, job: JobId, program: Program, mut looked: 
         Program::Lanes => file.seen = looked,
         _ => file.looked = looked,
     });
-}
-
-/// Tells the program that draws lanes what it does not find out by itself, once both are there.
-pub(super) fn tell_lanes(next: &mut Next, job: JobId) {
-    let Some(file) = next.state.file(job).filter(|file| file.lanes != Remote::Idle) else { return };
-    let damage = file.plan.as_ref().map(|plan| plan.damage.to_vec());
-    for recorded in [file.recorded_told.to_vec(), damage.unwrap_or_default()] {
-        if !recorded.is_empty() {
-            let id = next.number();
-            next.effects.push(Effect::Post(id, Request::Told { job, recorded }));
-        }
-    }
-}
-
-/// What is to be shown in the timeline.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Sought {
-    /// The slice of an event, by its number in the file.
-    Event(u32),
-    /// A moment, in ns on the clock of the file.
-    Moment(i64),
-    /// A slice with this name, and where the others are.
-    Name(String),
-}
-
-/// Shows something in the timeline, which is read first where it is not. One that stands below the view is enough.
-pub(crate) fn show_in_timeline(next: &mut Next, sought: Sought) {
-    let Some(job) = next.state.selected else { return };
-    next.state.followed = None;
-    if !next.state.docked {
-        next.state.view = View::Timeline;
-    }
-    draw_lanes(next);
-    let input = match sought {
-        Sought::Event(event) => Input::Event(event),
-        Sought::Moment(ns) => Input::Moment(ns),
-        Sought::Name(name) => Input::Name(name),
-    };
-    let look = Request::Look { job, surface: Surface::Over, input };
-    let id = next.number();
-    next.effects.push(Effect::Post(id, look));
 }
 
 /// Asks what changed since an earlier snapshot.

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use super::lanes;
 use super::next::{Next, stage_of};
 use super::{Action, Effect, FileEntry, PerfettoState, Phase, State};
 use super::{benchmark, jobs, on_demand, outputs};
@@ -9,7 +10,7 @@ use crate::features::ranks::state as ranks;
 use crate::features::several::queries as roles;
 use crate::features::several::state as several;
 use crate::features::timeline::queries as dock;
-use crate::features::timeline::state as docked;
+use crate::features::timeline::state as timeline;
 use crate::protocol::{Aside, JobId, Progress, RequestId, Response, Stage};
 use crate::queries::page;
 use crate::shared::Shared;
@@ -25,7 +26,7 @@ pub fn reduce(state: &State, action: Action) -> (State, Vec<Effect>) {
         several::follow(&mut next);
         ranks::follow(&mut next);
         on_demand::draw_memory(&mut next);
-        on_demand::draw_lanes(&mut next);
+        timeline::draw(&mut next);
     }
     (next.state, next.effects)
 }
@@ -59,10 +60,11 @@ fn act(next: &mut Next, action: Action) {
         Action::Shown(view) => state.view = view,
         Action::StageShown(stage) => state.stage = stage,
         Action::StepShown(job, step) => jobs::show_step(next, job, step),
-        Action::Docked(docked) => docked::dock(next, docked),
+        Action::Docked(docked) => timeline::dock(next, docked),
         Action::DockSized(height) => state.dock_height = dock::bounded(height),
-        Action::Followed(sought) => docked::follow(next, sought),
-        Action::InTimeline(sought) => on_demand::show_in_timeline(next, sought),
+        Action::Followed(sought) => timeline::follow(next, sought),
+        Action::Beneath(job, other, change) => timeline::change(next, job, other, change),
+        Action::InTimeline(sought) => lanes::show(next, sought),
         Action::DeviceShown(device) => state.device = device,
         Action::BeforeWindowSet(count) => state.count_before_window = count,
         Action::Addressed(address) => page::apply(state, &address),
@@ -126,13 +128,15 @@ fn remove(next: &mut Next, job: JobId) {
     state.perfetto = PerfettoState::Idle;
     state.guesses = roles::guesses(state);
     next.effects.push(Effect::Close(job));
+    timeline::closed(next, job);
+    timeline::closed(next, job);
     several::give_up_comparisons(next, job);
 }
 
 fn receive(next: &mut Next, id: RequestId, response: Response) {
     match response {
-        // For `tasks::workers`.
-        Response::Ready { .. } => {}
+        // For `tasks`.
+        Response::Ready { .. } | Response::Shown { .. } => {}
         Response::Progress { job, progress } => next.update(job, |file| go_on(file, progress)),
         Response::Opened { job, opened } => {
             next.update(job, |file| {
@@ -155,6 +159,7 @@ fn receive(next: &mut Next, id: RequestId, response: Response) {
             let id = file.lanes.pending().unwrap_or_default();
             file.lanes.answer(id, lanes);
         }),
+        Response::Levels { job, recorded } => lanes::draw_levels(next, job, recorded),
         Response::Report { job, report } => next.update(job, |file| {
             file.report = Some(Shared::new(report));
             file.phase = Phase::Working(stage_of(file, Stage::Planning));

@@ -54,6 +54,8 @@ fn pending(state: &State, response: &Response) -> Option<RequestId> {
         Response::Lanes { job, .. } => file(job)?.lanes.pending(),
         Response::Compared { job, .. } => file(job)?.comparison.as_ref()?.1.pending(),
         Response::Ready { .. }
+        | Response::Levels { .. }
+        | Response::Shown { .. }
         | Response::Progress { .. }
         | Response::Opened { .. }
         | Response::NoTrace { .. }
@@ -159,6 +161,7 @@ impl Page {
                 Request::Told { .. } => "told",
                 Request::Changes { .. } => "changes",
                 Request::InTrace { .. } => "in trace",
+                Request::Levels { .. } => "levels",
                 Request::Artifacts { .. } => "artifacts",
             }),
             _ => None,

@@ -95,7 +95,7 @@ impl Tasks {
 
 /// Whether a file of a folder is opened: by its name it can be a trace, or belongs to one.
 fn is_wanted(name: &str) -> bool {
-    let name = name.to_lowercase();
+    let name = name.to_ascii_lowercase();
     name == SERVER_ARGS || name == EXECUTION_DETAILS || !is_no_trace_by_name(&name)
 }
 

@@ -24,9 +24,10 @@ use wasm_bindgen::JsValue;
 use web_sys::File;
 use yew::Callback;
 
+use crate::features::timeline::queries::clock;
 use crate::protocol::{
     ArtifactWish, EventRange, Failure, Format, Input, JobId, KernelKey, Program, Request,
-    RequestId, Surface,
+    RequestId, Response, Surface,
 };
 use crate::state::{Action, Effect, Purpose, State, Use, reduce};
 use record::Record;
@@ -267,6 +268,12 @@ impl Tasks {
         match event {
             workers::Event::Lost(failure) => {
                 self.dispatch(Action::WorkerLost(job, Rc::new(failure)));
+            }
+            // (Often as a picture moves: nothing of the page follows from it.)
+            workers::Event::Said { response: Response::Shown { job, shown }, .. } => {
+                for (other, by_ns) in clock::followers(&self.state(), job) {
+                    self.look(other, Surface::Over, Input::Shown(shown.moved(by_ns)), None);
+                }
             }
             workers::Event::Said { id, response, blobs } => {
                 if !blobs.is_empty() {

@@ -19,6 +19,7 @@ use crate::features::data_table::DataTable;
 use crate::features::data_table::queries::grid::TableSettings;
 use crate::features::host::view as host;
 use crate::features::snapshot::view as snapshot;
+use crate::features::timeline::queries::clock::Together;
 use crate::features::timeline::view as timeline;
 use crate::features::triage::before_window::before_window;
 use crate::features::triage::queries::Narrowed;
@@ -51,6 +52,8 @@ pub struct Props {
     pub other_snapshots: Vec<(JobId, String)>,
     /// The open traces, where the file is a snapshot.
     pub traces_beside: Vec<(JobId, String)>,
+    /// The files below its timeline, and those that could be.
+    pub together: Together,
     /// A `server_args.json`.
     pub server_args: Option<ServerArgs>,
     /// How the tables are set.

@@ -130,7 +130,7 @@ impl Arguments {
     }
 
     pub(crate) fn boolean(&self, at: usize) -> Result<bool, Uncovered> {
-        match self.value(at)?.trim().to_lowercase().as_str() {
+        match self.value(at)?.trim().to_ascii_lowercase().as_str() {
             "true" | "1" => Ok(true),
             "false" | "0" => Ok(false),
             _ => Err(Uncovered::NotBool(at)),
@@ -287,7 +287,7 @@ pub fn convolution_backward(args: &Arguments) -> Found {
     let (gradient, x, weight) =
         (args.tensor(0, 3, 5)?, args.tensor(1, 3, 5)?, args.tensor(2, 3, 5)?);
     let transposed = args.boolean(7)?;
-    let mask = args.value(10)?.to_lowercase();
+    let mask = args.value(10)?.to_ascii_lowercase();
     let wanted = mask
         .trim_matches(|letter| "[] ".contains(letter))
         .split(',')

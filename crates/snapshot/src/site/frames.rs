@@ -96,7 +96,7 @@ impl Shown {
     fn of(text: &str) -> Self {
         let path = text.replace('\\', "/");
         let package = path.rsplit_once("-packages/").map(|(_, package)| package);
-        let is_engine = has(text, "Engine") || has(&text.to_lowercase(), "python_engine");
+        let is_engine = has(text, "Engine") || has(&text.to_ascii_lowercase(), "python_engine");
         Self {
             is_python: is_python(text),
             is_library: is_library(text),

@@ -71,10 +71,10 @@ pub fn entries(state: &State) -> Vec<Entry> {
 /// The lines that have every word of `text`, in order.
 #[must_use]
 pub fn matching(entries: &[Entry], text: &str) -> Vec<Entry> {
-    let text = text.to_lowercase();
+    let text = text.to_ascii_lowercase();
     let words: Vec<&str> = text.split_whitespace().collect();
     let matches = |entry: &&Entry| {
-        let line = format!("{} {}", entry.section, entry.title).to_lowercase();
+        let line = format!("{} {}", entry.section, entry.title).to_ascii_lowercase();
         words.iter().all(|word| line.contains(word))
     };
     entries.iter().filter(matches).cloned().collect()
@@ -169,7 +169,11 @@ fn of_page(state: &State) -> Vec<Entry> {
     }
     let themes = Theme::ALL.into_iter().filter(|theme| *theme != state.theme);
     entries.extend(themes.map(|theme| {
-        entry(SECTION, format!("Use the {}", theme.title().to_lowercase()), Command::Use(theme))
+        entry(
+            SECTION,
+            format!("Use the {}", theme.title().to_ascii_lowercase()),
+            Command::Use(theme),
+        )
     }));
     entries.extend([
         keyed("Keys and settings", Command::Open(Dialog::Help), "?"),

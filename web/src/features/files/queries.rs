@@ -180,8 +180,8 @@ impl CardState {
 /// Whether a card stays under a filter of its name and state.
 #[must_use]
 pub fn keeps(file: &FileEntry, state: CardState, text: &str) -> bool {
-    let text = text.trim().to_lowercase();
-    state.keeps(file) && (text.is_empty() || file.name.to_lowercase().contains(&text))
+    let text = text.trim().to_ascii_lowercase();
+    state.keeps(file) && (text.is_empty() || file.name.to_ascii_lowercase().contains(&text))
 }
 
 /// Whether the selected file has GPU slices. Before it is analysed that is not known, and assumed.

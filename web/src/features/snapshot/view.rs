@@ -5,7 +5,7 @@ use kinetoscope::scene::Key;
 use yew::prelude::*;
 
 use super::event_range::EventRangeForm;
-use crate::components::{Later, SurfaceView, finding_card, swatch};
+use crate::components::{Later, SurfaceView, file_picker, finding_card, swatch};
 use crate::protocol::{Chapter, Charted, Input, JobId, MemoryPictures, Surface};
 use crate::state::{Action, Remote};
 use crate::tasks::browser::chosen_place;
@@ -113,10 +113,12 @@ fn changes(props: &Props) -> Html {
     let chosen = changes.map(|(earlier, _)| *earlier);
     let found = changes.and_then(|(_, changes)| changes.ready());
     let others = &props.other_snapshots;
-    let choice =
-        other_file(props, "earlier", "Compare with an earlier snapshot", others, chosen, {
-            move |earlier| Action::EarlierChosen(job, earlier)
-        });
+    let choose = {
+        let tasks = props.tasks.clone();
+        Callback::from(move |earlier| tasks.dispatch(Action::EarlierChosen(job, earlier)))
+    };
+    let label = "Compare with an earlier snapshot";
+    let choice = file_picker("earlier", (label, "None"), others, chosen, choose);
     html! {
         <section data-testid="changes">
             { choice }
@@ -134,10 +136,12 @@ fn in_trace(props: &Props) -> Html {
     let said = props.file.in_trace.as_ref();
     let chosen = said.map(|(trace, _)| *trace);
     let traces = &props.traces_beside;
-    let choice =
-        other_file(props, "trace", "Find the ops in a trace of the same run", traces, chosen, {
-            move |trace| Action::TraceChosen(job, trace)
-        });
+    let choose = {
+        let tasks = props.tasks.clone();
+        Callback::from(move |trace| tasks.dispatch(Action::TraceChosen(job, trace)))
+    };
+    let label = "Find the ops in a trace of the same run";
+    let choice = file_picker("trace", (label, "None"), traces, chosen, choose);
     let said = said.filter(|_| is_open(traces, chosen)).map(|(_, said)| said);
     html! {
         <section data-testid="in-trace">
@@ -154,41 +158,6 @@ fn in_trace(props: &Props) -> Html {
 
 fn is_open(others: &[(JobId, String)], chosen: Option<JobId>) -> bool {
     others.iter().any(|(other, _)| Some(*other) == chosen)
-}
-
-/// A choice of another open file; nothing where there is none.
-fn other_file(
-    props: &Props,
-    id: &'static str,
-    label: &'static str,
-    others: &[(JobId, String)],
-    chosen: Option<JobId>,
-    action: impl Fn(Option<JobId>) -> Action + 'static,
-) -> Html {
-    if others.is_empty() {
-        return html! {};
-    }
-    let chosen = chosen.filter(|_| is_open(others, chosen));
-    let onchange = {
-        let (tasks, others) = (props.tasks.clone(), others.to_vec());
-        Callback::from(move |event: Event| {
-            let place = chosen_place(&event).and_then(|place| place.checked_sub(1));
-            let other = place.and_then(|place| others.get(place)).map(|(other, _)| *other);
-            tasks.dispatch(action(other));
-        })
-    };
-    let option = |(other, name): &(JobId, String)| {
-        html! { <option selected={chosen == Some(*other)}>{ name }</option> }
-    };
-    html! {
-        <label class="step-picker">
-            <span>{ label }</span>
-            <select {onchange} data-testid={id}>
-                <option selected={chosen.is_none()}>{ "None" }</option>
-                { for others.iter().map(option) }
-            </select>
-        </label>
-    }
 }
 
 /// What the pictures are of.

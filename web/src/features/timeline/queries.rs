@@ -1,4 +1,6 @@
-//! The height of the timeline below a view, in thousandths of the height that both have together.
+//! The height of the timeline below a view, in thousandths of the height that both have together; and other files below the timeline.
+
+pub mod clock;
 
 /// Below this, the picture has no room for a track.
 pub const LEAST: u16 = 200;

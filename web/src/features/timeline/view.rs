@@ -4,10 +4,11 @@ use kinetoscope::scene::Key;
 use web_sys::HtmlInputElement;
 use yew::prelude::*;
 
+use super::beneath::{add_picker, beneath, seen_beneath};
 use super::dock::DockEdge;
 use crate::components::{About, SurfaceView, failure_card, icon};
 use crate::protocol::{Input, JobId, Looked, Surface};
-use crate::state::{Action, Remote};
+use crate::state::{Action, FileEntry, Remote};
 use crate::tasks::Tasks;
 use crate::views::{Props, View, chapter, heading};
 
@@ -87,10 +88,9 @@ pub fn view(props: &Props) -> Option<Html> {
         }
         Remote::Idle | Remote::Pending(_) => return None,
     };
-    let (job, tasks) = (props.file.job, props.tasks.clone());
     let seen = props.file.seen.as_deref();
     let below = {
-        let tasks = tasks.clone();
+        let tasks = props.tasks.clone();
         Callback::from(move |_: MouseEvent| {
             tasks.dispatch(Action::Docked(true));
             tasks.dispatch(Action::Shown(View::Overview));
@@ -105,21 +105,43 @@ pub fn view(props: &Props) -> Option<Html> {
             </p>
             <div class="pickers">
                 { search(props) }
-                <TrackField {job} tasks={tasks.clone()} />
+                <TrackField jobs={all(props)} tasks={props.tasks.clone()} />
+                { add_picker(props) }
             </div>
-            <SurfaceView {job} surface={Surface::Over} under={Some(Surface::Lanes)} name={props.file.name.clone()} buttons={BUTTONS} theme={props.theme} {tasks}
-                label={LABEL} />
+            <div class="clock">
+                { picture(props, &props.file, None) }
+                { beneath(props) }
+            </div>
             if let Some(seen) = seen {
                 { in_perfetto(props, seen) }
                 <div data-testid="seen">{ for seen.chapters.iter().map(|of| chapter(props, of)) }</div>
             }
+            <div data-testid="seen-beneath">{ seen_beneath(props) }</div>
         </>
     })
 }
 
+/// The lanes of a file. `only`: the buttons that there is room for.
+pub fn picture(props: &Props, file: &FileEntry, only: Option<&'static [Key]>) -> Html {
+    let label = match file.job == props.file.job {
+        true => LABEL.to_owned(),
+        false => format!("{}: {LABEL}", file.name),
+    };
+    html! {
+        <SurfaceView job={file.job} surface={Surface::Over} under={Some(Surface::Lanes)} name={file.name.clone()} buttons={BUTTONS} {only} theme={props.theme}
+            tasks={props.tasks.clone()} {label} />
+    }
+}
+
+/// The file of the view and those below it.
+fn all(props: &Props) -> Vec<JobId> {
+    let below = props.together.below.iter().map(|below| below.file.job);
+    std::iter::once(props.file.job).chain(below).collect()
+}
+
 /// The timeline below another view.
 pub fn dock(props: &Props) -> Html {
-    let (job, tasks) = (props.file.job, props.tasks.clone());
+    let tasks = props.tasks.clone();
     let close = {
         let tasks = tasks.clone();
         Callback::from(move |_: MouseEvent| tasks.dispatch(Action::Docked(false)))
@@ -131,8 +153,10 @@ pub fn dock(props: &Props) -> Html {
     let content = match &props.file.lanes {
         Remote::Ready(_) => html! {
             <div class="dock-body">
-                <SurfaceView {job} surface={Surface::Over} under={Some(Surface::Lanes)} name={props.file.name.clone()} buttons={BUTTONS} only={Some(FEW)} theme={props.theme} {tasks}
-                    label={LABEL} />
+                <div class="clock">
+                    { picture(props, &props.file, Some(FEW)) }
+                    { beneath(props) }
+                </div>
                 <div class="dock-side" data-testid="dock-seen" tabindex="0" role="region" aria-label="What is selected in the timeline">
                     if let Some(seen) = props.file.seen.as_deref() {
                         { in_perfetto(props, seen) }
@@ -140,6 +164,7 @@ pub fn dock(props: &Props) -> Html {
                     } else {
                         <p class="hint">{ "Select a slice. Drag a range, or choose its ends: From here, To here." }</p>
                     }
+                    { seen_beneath(props) }
                 </div>
             </div>
         },
@@ -173,49 +198,57 @@ fn in_perfetto(props: &Props, seen: &Looked) -> Html {
 
 #[derive(Clone, PartialEq, Properties)]
 struct TrackFieldProps {
-    job: JobId,
+    jobs: Vec<JobId>,
     tasks: Tasks,
 }
 
 /// Which tracks are shown; all of them once the field is gone.
 #[component]
 fn TrackField(props: &TrackFieldProps) -> Html {
-    let TrackFieldProps { job, tasks } = props.clone();
+    let TrackFieldProps { jobs, tasks } = props.clone();
+    let field = use_node_ref();
     {
-        let tasks = tasks.clone();
-        use_effect_with(job, move |job| {
-            let job = *job;
-            move || tasks.look(job, Surface::Over, Input::Tracks(String::new()), None)
+        let (field, tasks) = (field.clone(), tasks.clone());
+        use_effect_with(jobs.clone(), move |jobs| {
+            let text = field.cast::<HtmlInputElement>().map(|field| field.value());
+            look_at_all(&tasks, jobs, &Input::Tracks(text.unwrap_or_default()));
+            let jobs = jobs.clone();
+            move || look_at_all(&tasks, &jobs, &Input::Tracks(String::new()))
         });
     }
     let oninput = Callback::from(move |event: InputEvent| {
         if let Some(field) = event.target_dyn_into::<HtmlInputElement>() {
-            tasks.look(job, Surface::Over, Input::Tracks(field.value()), None);
+            look_at_all(&tasks, &jobs, &Input::Tracks(field.value()));
         }
     });
     html! {
         <label class="step-picker">
             <span>{ "Tracks" }</span>
-            <input type="search" {oninput} placeholder="Part of a track's name" data-testid="find-track" />
+            <input ref={field} type="search" {oninput} placeholder="Part of a track's name" data-testid="find-track" />
         </label>
     }
+}
+
+/// Does something to the lanes of several files.
+fn look_at_all(tasks: &Tasks, jobs: &[JobId], input: &Input) {
+    jobs.iter().for_each(|job| tasks.look(*job, Surface::Over, input.clone(), None));
 }
 
 /// A search by name.
 fn search(props: &Props) -> Html {
     let (job, tasks) = (props.file.job, props.tasks.clone());
-    let look = move |input| tasks.look(job, Surface::Over, input, None);
     let oninput = {
-        let look = look.clone();
+        let (jobs, tasks) = (all(props), tasks.clone());
         Callback::from(move |event: InputEvent| {
             if let Some(field) = event.target_dyn_into::<HtmlInputElement>() {
-                look(Input::Find(field.value()));
+                look_at_all(&tasks, &jobs, &Input::Find(field.value()));
             }
         })
     };
     let onkeydown = Callback::from(move |event: KeyboardEvent| {
         if event.key() == "Enter" {
-            look(Input::Key { key: Key::Found, shift: event.shift_key() });
+            let found = Input::Key { key: Key::Found, shift: event.shift_key() };
+            tasks.look(job, Surface::Over, found, None);
         }
     });
     html! {

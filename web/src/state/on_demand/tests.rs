@@ -2,12 +2,12 @@
 
 use super::*;
 use crate::protocol::{
-    Chapter, Diagnosis, Format, KernelDetails, LanesFacts, Looked, MemoryPictures, OverlapWindow,
-    Response, StepWindow,
+    Chapter, Diagnosis, Format, Input, KernelDetails, LanesFacts, Looked, MemoryPictures,
+    OverlapWindow, Response, StepWindow, Surface,
 };
-use crate::state::Action;
 use crate::state::effect::Purpose;
 use crate::state::testing::{JOB, OTHER, Page};
+use crate::state::{Action, Sought};
 
 fn around(event: u32) -> OverlapWindow {
     OverlapWindow {
@@ -156,7 +156,7 @@ fn the_timeline_is_read_when_its_view_is_shown_and_again_by_a_new_worker() {
     page.act(Action::Shown(View::Overview));
     page.act(Action::Shown(View::Timeline));
     assert!(!starts(&page), "it is read once");
-    let facts = LanesFacts { says: "3 slices".into() };
+    let facts = LanesFacts { says: "3 slices".into(), ..LanesFacts::default() };
     page.hear(Response::Lanes { job: JOB, lanes: Ok(facts) });
     assert_eq!(page.file(JOB).lanes.ready().map(|facts| &*facts.says), Some("3 slices"));
     let looked = Looked { says: "a slice".into(), ..Looked::default() };

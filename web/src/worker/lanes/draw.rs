@@ -82,10 +82,11 @@ impl Look {
         let (from, to) = self.shown();
         let idle = band.idle.columns(from, to, 1)[0].map_or(0.0, |column| column.busy_ns);
         let share = |ns: f64| units::percent(100.0 * ns / (to - from));
+        let label = self.of_file(&band.label);
         if band.is_outside(from, to) {
-            return format!("{}: the time shown is outside its recorded work", band.label);
+            return format!("{label}: the time shown is outside its recorded work");
         }
-        let mut said = format!("{} stands still for {} of the time shown", band.label, share(idle));
+        let mut said = format!("{label} stands still for {} of the time shown", share(idle));
         let largest = band.largest(from, to);
         for (nth, (title, ns)) in largest.iter().take(NAMED_PARTS).enumerate() {
             let title = title.strip_prefix("Idle: ").unwrap_or(title);
@@ -102,7 +103,7 @@ impl Look {
         ink.push(Ink::Box { x: 0.0, y, width: self.width, height: row.height, tone: Tone::Grid });
         let fold = if self.folded.contains(&row.track) { "▸" } else { "▾" };
         let pinned = if self.pinned.contains(&row.track) { " (pinned)" } else { "" };
-        let label = format!("{fold} {}{pinned}", track.label);
+        let label = format!("{fold} {}{pinned}", self.of_file(&track.label));
         let label = shortened(&label, self.width - 8.0).unwrap_or_default();
         let used = text_width(&label) + 24.0;
         ink.push(text(8.0, y + 14.0, label, Tone::Text));
@@ -194,8 +195,12 @@ impl Look {
             (share > 0.0).then_some(Bar { hue: Hue::Memory, share, low })
         };
         let columns = levels.series().columns(from, to, self.width.max(1.0) as usize);
-        let bars = columns.into_iter().map(|column| column.and_then(bar)).collect();
-        Ink::Bars { x: 0.0, y, height, bars }
+        // (An axis that other files share goes on where this one records nothing.)
+        let recorded = self.x_of(0.0)..=self.x_of(self.lanes.span_ns as f64);
+        let is_recorded = |at: usize| recorded.contains(&(at as f32 + 0.5));
+        let columns = columns.into_iter().enumerate();
+        let bars = columns.map(|(at, column)| column.filter(|_| is_recorded(at)).and_then(bar));
+        Ink::Bars { x: 0.0, y, height, bars: bars.collect() }
     }
 
     /// How busy each column is: the height of a bar is the exact share of its time that slices cover.
@@ -216,8 +221,10 @@ impl Look {
         let height = TOP - MINIMAP;
         ink.push(Ink::Box { x: 0.0, y, width: self.width, height, tone: Tone::Ground });
         let most = (self.width / TICK) as usize;
-        for tick in ticks(self.window.from(), self.window.to(), most.max(2), Unit::Time) {
-            let x = (self.window.share(tick.at) * f64::from(self.width)) as f32;
+        let offset = self.offset_ns() as f64;
+        let (from, to) = self.shown();
+        for tick in ticks(from + offset, to + offset, most.max(2), Unit::Time) {
+            let x = self.x_of(tick.at - offset);
             ink.push(Ink::Box { x, y: y + 16.0, width: 1.0, height: 6.0, tone: Tone::Strong });
             let fits = x + text_width(&tick.label) + 4.0 <= self.width;
             let (x, anchor) = if fits { (x + 4.0, Anchor::Start) } else { (x - 4.0, Anchor::End) };
@@ -232,9 +239,9 @@ impl Look {
         });
     }
 
-    /// All of the trace, and which part of it is shown.
+    /// All of the trace, or of the axis that it shares with others, and which part of it is shown.
     fn minimap(&self, ink: &mut Vec<Ink>) {
-        let (from, to) = (0.0, self.lanes.span_ns as f64);
+        let (from, to) = self.window.whole();
         let columns = self.lanes.overview.columns(from, to, self.width.max(1.0) as usize);
         let ns = ((to - from) / f64::from(self.width.max(1.0))).max(f64::MIN_POSITIVE);
         let bars = columns.into_iter().map(|column| {
@@ -245,7 +252,7 @@ impl Look {
         });
         ink.push(Ink::Bars { x: 0.0, y: 0.0, height: MINIMAP, bars: bars.collect() });
         let whole = (to - from).max(1.0);
-        let x = (self.window.from() / whole) as f32 * self.width;
+        let x = ((self.window.from() - from) / whole) as f32 * self.width;
         let width = ((self.window.span() / whole) as f32 * self.width).max(2.0);
         if !self.window.is_whole() {
             ink.push(Ink::Box { x, y: 0.0, width, height: MINIMAP, tone: Tone::Selected });

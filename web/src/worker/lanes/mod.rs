@@ -4,6 +4,8 @@ mod arrange;
 mod bounds;
 mod damage;
 mod draw;
+mod facts;
+mod joined;
 mod keys;
 mod layout;
 mod over;
@@ -23,12 +25,13 @@ use kinetoscope::{Counters, absolute_ns};
 use self::arrange::Arranged;
 use self::bounds::Bound;
 use self::damage::Repair;
+use self::joined::Joined;
 use self::layout::{BAND, Layout, MOST_BANDS, TOP};
 use self::pointer::Drag;
 use self::touch::Fingers;
 use super::svg::svg;
 use super::tones::Tones;
-use crate::protocol::{Chapter, LanesFacts, Looked, Surface};
+use crate::protocol::{Chapter, Looked, Surface};
 
 /// The share of the width that a slice takes when it is shown from elsewhere.
 const SHOWN_SHARE: f64 = 0.1;
@@ -95,6 +98,8 @@ pub(super) struct Look {
     file: Option<(String, String)>,
     /// Colours by name, as the page has them.
     tones: Tones,
+    /// The axis that it shares with pictures of other files.
+    joined: Joined,
 }
 
 impl Look {
@@ -138,6 +143,7 @@ impl Look {
             layout_text: None,
             file: None,
             tones: Tones::default(),
+            joined: Joined::default(),
         };
         look.lay_out();
         look
@@ -170,25 +176,6 @@ impl Look {
         TOP + BAND * self.bands.len().min(MOST_BANDS) as f32
     }
 
-    /// What there is, and what is not drawn.
-    pub(super) fn facts(&self) -> LanesFacts {
-        let slices = units::plural(self.lanes.n_slices() as u64, "slice", "slices");
-        let tracks = units::plural(self.lanes.tracks.len() as u64, "track", "tracks");
-        let mut says = format!("{slices} in {tracks}.");
-        if self.lanes.n_other > 0 {
-            let events = units::plural(self.lanes.n_other as u64, "event", "events");
-            says += &format!(
-                " {events} without a duration or a value (arrows, instants) are not drawn."
-            );
-        }
-        let n_deep: usize = self.lanes.tracks.iter().map(|track| track.n_deep).sum();
-        if n_deep > 0 {
-            let slices = units::plural(n_deep as u64, "slice", "slices");
-            says += &format!(" {slices} below 512 others are not drawn.");
-        }
-        LanesFacts { says }
-    }
-
     /// Something is done to a picture.
     pub(super) fn take(&mut self, surface: Surface, input: &Input) {
         self.is_over_dirty = true;
@@ -216,6 +203,8 @@ impl Look {
             Input::Tracks(text) => self.want(text),
             Input::Event(event) => self.show_event(*event),
             Input::Moment(ns) => self.show_moment(*ns),
+            Input::Axis(axis) => self.take_axis(axis.as_ref()),
+            Input::Shown(shown) => self.follow(shown),
             Input::Pointer { .. } | Input::Device(_) => {}
         }
     }
@@ -487,7 +476,9 @@ impl Look {
         let read = self.read.and_then(|track| self.levels_of(track));
         sections.extend(read.zip(self.clicked).map(|(levels, at)| levels.section(at, from, to)));
         let first = sections.first().and_then(|section| section.intro.first());
-        let says = says.or_else(|| first.cloned()).unwrap_or_default();
+        let says = says.or_else(|| first.cloned()).map(|says| self.of_file(&says));
+        let says = says.unwrap_or_default();
+        sections.iter_mut().for_each(|section| self.mark_as_own(section));
         let chapters = sections.into_iter().map(Chapter::drawn).collect();
         let times = self.times_of_file();
         Some(Looked { says, chapters, times, layout, file, ..Looked::default() })

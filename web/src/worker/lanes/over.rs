@@ -49,6 +49,7 @@ impl Look {
         }
         self.draw_bounds(&mut ink);
         self.draw_controls(&mut ink);
+        self.draw_pointer_of_others(&mut ink);
         self.pointed(&mut ink);
         ink
     }
@@ -180,18 +181,16 @@ impl Look {
             return;
         }
         ink.push(Ink::Box { x, y: TOP, width: 1.0, height: self.height - TOP, tone: Tone::Strong });
-        let now = units::time(self.ns_at(x).max(0.0) as i64);
+        let offset_ns = self.offset_ns();
+        let now = units::time((self.ns_at(x) as i64).saturating_add(offset_ns));
         let anchor = if x < self.width / 2.0 { Anchor::Start } else { Anchor::End };
         let at = if x < self.width / 2.0 { x + 4.0 } else { x - 4.0 };
         let y_of_time = self.ceiling() + 12.0;
         ink.push(Ink::Text { x: at, y: y_of_time, anchor, text: now, tone: Tone::Text });
         if let Some((band, at)) = self.band_at((x, y)) {
             let (start, end) = band.idle.times(at);
-            let lines = [
-                band.title(at).to_owned(),
-                format!("{} from {}", units::time(end - start), units::moment(start, end - start)),
-                band.label.clone(),
-            ];
+            let lines =
+                [band.title(at).to_owned(), from_moment(start, end, offset_ns), band.label.clone()];
             return hint(ink, (self.width, self.height), (x, y), &lines);
         }
         if let Some(levels) = self.levels_at(y).and_then(|track| self.levels_of(track)) {
@@ -204,7 +203,7 @@ impl Look {
         };
         let mut lines = vec![
             self.name(row).to_string(),
-            format!("{} from {}", units::time(end - start), units::moment(start, end - start)),
+            from_moment(start, end, offset_ns),
             self.trace.raw_category_text(row).to_owned(),
         ];
         lines.extend(self.repair.damage.of(row).map(|damaged| damaged.short().to_owned()));
@@ -212,4 +211,10 @@ impl Look {
         lines.extend(place.map(ToOwned::to_owned));
         hint(ink, (self.width, self.height), (x, y), &lines);
     }
+}
+
+/// How long something takes, and when it begins on the axis.
+fn from_moment(start: i64, end: i64, offset_ns: i64) -> String {
+    let moment = units::moment(start.saturating_add(offset_ns), end - start);
+    format!("{} from {moment}", units::time(end - start))
 }

@@ -32,6 +32,13 @@ enum Does {
     Track(usize),
 }
 
+impl Drag {
+    /// Whether it selects a range.
+    pub(super) fn selects(self) -> bool {
+        self.does == Does::Select
+    }
+}
+
 impl Look {
     pub(super) fn point(&mut self, what: Pointer, at: (f32, f32), pans: bool) {
         self.pointer = (what != Pointer::Leave).then_some(at);
@@ -136,8 +143,8 @@ impl Look {
 
     /// Shows as much time as now, around a place of the whole trace.
     fn show_part(&mut self, x: f32) {
-        let whole = self.lanes.span_ns as f64;
-        let middle = f64::from(x / self.width.max(1.0)) * whole;
+        let (start, end) = self.window.whole();
+        let middle = start + f64::from(x / self.width.max(1.0)) * (end - start);
         let span = self.window.span();
         self.window.show(middle - span / 2.0, middle + span / 2.0);
         self.is_dirty = true;

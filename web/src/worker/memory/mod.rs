@@ -194,7 +194,9 @@ impl Look {
             | Input::Finger { .. }
             | Input::Layout(_)
             | Input::Picture(_)
-            | Input::Moment(_) => {}
+            | Input::Moment(_)
+            | Input::Axis(_)
+            | Input::Shown(_) => {}
             Input::Pointer { what, x, y, pans } => {
                 self.point(snapshot, surface, what, (x, y), pans)
             }

@@ -84,6 +84,7 @@ impl Session for FirstSession {
             | Request::BenchmarkConfig { .. }
             | Request::Benchmark { .. }
             | Request::Look { .. }
+            | Request::Levels { .. }
             | Request::Memory { .. }
             | Request::Told { .. }
             | Request::Changes { .. }

@@ -40,11 +40,16 @@ impl Session for LanesSession {
                     look.take(surface, &input);
                 }
             }
-            Request::Told { recorded, .. } => {
+            Request::Told { job, recorded } => {
                 let read = postcard::from_bytes::<News>(&recorded);
                 match (&mut self.open, read) {
                     (Some((_, look)), Ok(News::Told(told))) => look.add_told(told),
                     (Some((_, look)), Ok(News::Damage(damage))) => look.add_damage(damage),
+                    (None, Ok(News::Alone(alone))) => {
+                        let (look, facts) = Look::alone(alone);
+                        self.open = Some((job, look));
+                        port.send(Response::Lanes { job, lanes: Ok(facts) });
+                    }
                     _ => {}
                 }
             }
@@ -56,6 +61,9 @@ impl Session for LanesSession {
         let Some((job, look)) = &mut self.open else { return Vec::new() };
         if let Some(looked) = look.news() {
             port.send(Response::Looked { job: *job, program: Program::Lanes, looked });
+        }
+        if let Some(shown) = look.news_for_others() {
+            port.send(Response::Shown { job: *job, shown });
         }
         look.paint()
     }

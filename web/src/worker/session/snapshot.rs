@@ -1,6 +1,9 @@
 //! Memory snapshots.
 
-use kinetoscope::memory::{Chart, Summary, compare, complete, figures, run_facts};
+use kinetoscope::lanes::{Alone, News, RecordedLevels};
+use kinetoscope::memory::{
+    Chart, DeviceOverTime, OverTime, Summary, compare, complete, figures, run_facts,
+};
 use kinetoscope::report::units;
 use kinetoscope::scene::Ink;
 use kinetoscope::{
@@ -78,6 +81,12 @@ impl Session for SnapshotSession {
                 port.send(Response::Memory { job, pictures });
                 let (snapshot, look) = (Snapshot::default(), Look::of_timelines(timelines));
                 self.0 = Some(Open { job, summary: None, snapshot, look });
+            }
+            Request::Levels { job } => {
+                let over_time = self.0.as_ref().and_then(|open| OverTime::of(&open.snapshot));
+                let news = News::Alone(over_time.map(alone).unwrap_or_default());
+                let recorded = postcard::to_allocvec(&news).unwrap_or_default();
+                port.send(Response::Levels { job, recorded });
             }
             Request::Changes { job, earlier } => {
                 let own = self.0.as_ref().and_then(|open| open.summary.as_ref());
@@ -183,6 +192,16 @@ fn pictures(devices: Vec<MemoryOverTime>) -> (MemoryPictures, Vec<MemoryTimeline
         timelines.push(timeline);
     }
     (pictures, timelines)
+}
+
+/// The memory of a snapshot, for the program that draws lanes.
+fn alone(of: OverTime) -> Alone {
+    let OverTime { starts_ns, span_ns, devices, steps } = of;
+    let recorded = |of: &DeviceOverTime| {
+        let label = format!("Memory of GPU {} (requested bytes)", of.device);
+        RecordedLevels::new(label, of.first, &of.levels)
+    };
+    Alone { starts_ns, span_ns, memory: devices.iter().map(recorded).collect(), steps }
 }
 
 fn aside_of(timeline: &MemoryTimeline) -> Aside {

@@ -641,3 +641,29 @@ fn a_rank_is_diagnosed_with_those_that_other_workers_have_written_down() {
     let late = "The other rank waits for rank 1, the last to join 1 of 1 collective: 700 µs.";
     assert_eq!(said.collect::<Vec<_>>(), [None, Some(late.to_owned()), None]);
 }
+
+#[test]
+fn the_memory_of_a_snapshot_is_drawn_by_the_program_of_lanes_without_a_file() {
+    let file = r#"{"segments":[],"device_traces":[[
+{"action":"segment_alloc","addr":4096,"size":8192,"stream":0,"time_us":1700000000000000,"frames":[]},
+{"action":"alloc","addr":4096,"size":1024,"stream":0,"time_us":1700000000000010,"frames":[]},
+{"action":"free_requested","addr":4096,"size":1024,"stream":0,"time_us":1700000000000030,"frames":[]},
+{"action":"free_completed","addr":4096,"size":1024,"stream":0,"time_us":1700000000000030,"frames":[]},
+{"action":"segment_free","addr":4096,"size":8192,"stream":0,"time_us":1700000000000050,"frames":[]}]]}"#;
+    let mut files = Given::default();
+    files.0.insert(JOB, Bytes(file.as_bytes().to_vec()));
+    let mut heard = Heard::default();
+    let mut snapshot = SnapshotSession::default();
+    snapshot.handle(open(), &mut files, &mut heard);
+    snapshot.handle(Request::Levels { job: JOB }, &mut files, &mut heard);
+    let Some(Response::Levels { recorded, .. }) = heard.responses.pop() else {
+        panic!("{:?}", heard.responses)
+    };
+    let mut lanes = LanesSession::default();
+    lanes.handle(Request::Told { job: JOB, recorded }, &mut Given::default(), &mut heard);
+    let Some(Response::Lanes { lanes: Ok(facts), .. }) = heard.responses.pop() else {
+        panic!("{:?}", heard.responses)
+    };
+    assert_eq!(facts.starts_ns, Some(1_700_000_000_000_000_000));
+    assert_eq!(facts.span_ns, 50_000);
+}

@@ -156,6 +156,7 @@ impl Session for TriageSession {
             Request::Analyze { .. }
             | Request::PlanRepair { .. }
             | Request::Look { .. }
+            | Request::Levels { .. }
             | Request::Memory { .. }
             | Request::Told { .. }
             | Request::Changes { .. }
@@ -260,6 +261,7 @@ impl OpenFile {
         let found = kinetoscope::diagnose_ranks(&facts, &triage_of);
         let mut diagnosis = page::diagnosis(&found, &of_host);
         diagnosis.chapters.extend(run.map(|run| Chapter::from(run.section())));
+        diagnosis.clocks = ranks.as_ref().map(Ranks::clocks).unwrap_or_default();
         let steps =
             found.iterations.iter().filter(|_| trace.part.is_none()).flat_map(|all| &all.list);
         diagnosis.steps = steps.map(page::step_window).collect();

@@ -110,12 +110,11 @@ fn holds(term: &Term, table: &Table, row: usize) -> bool {
 }
 
 /// Case-insensitive for ASCII, which names of kernels are; `needle` is lower case.
+///
+/// (Here and elsewhere in the app: the tables of all other letters would be 6 kB of the download, compressed.)
 fn contains(value: &str, needle: &str) -> bool {
     if needle.is_empty() {
         return true;
-    }
-    if !needle.is_ascii() {
-        return value.to_lowercase().contains(needle);
     }
     let needle = needle.as_bytes();
     value.as_bytes().windows(needle.len()).any(|window| window.eq_ignore_ascii_case(needle))
@@ -154,9 +153,9 @@ fn term(word: &str, table: &Table, weight: Option<usize>) -> Term {
         && !text.starts_with(':')
         && let Some(column) = column_named(name, table)
     {
-        return Term::Within { column, text: text.to_lowercase() };
+        return Term::Within { column, text: text.to_ascii_lowercase() };
     }
-    Term::Anywhere(word.to_lowercase())
+    Term::Anywhere(word.to_ascii_lowercase())
 }
 
 fn comparison(word: &str, table: &Table, weight: Option<usize>) -> Option<Term> {
@@ -164,7 +163,7 @@ fn comparison(word: &str, table: &Table, weight: Option<usize>) -> Option<Term> 
     let (spelling, comparison) =
         COMPARISONS.iter().find(|(text, _)| word[at..].starts_with(text))?;
     let column = if at == 0 { weight? } else { column_named(&word[..at], table)? };
-    let bound = word[at + spelling.len()..].to_lowercase();
+    let bound = word[at + spelling.len()..].to_ascii_lowercase();
     let digits = bound.find(|char: char| !char.is_ascii_digit() && char != '.');
     let (number, unit) = bound.split_at(digits.unwrap_or(bound.len()));
     let number = units::decimal(number)?;
@@ -175,16 +174,19 @@ fn comparison(word: &str, table: &Table, weight: Option<usize>) -> Option<Term> 
 
 /// The column whose key or title starts with `name`; an exact key wins. `cat` means `category`.
 fn column_named(name: &str, table: &Table) -> Option<usize> {
-    let name = name.to_lowercase();
+    let name = name.to_ascii_lowercase();
     if name.is_empty() {
         return None;
     }
-    let keys = || table.columns.iter().map(|column| column.key.to_lowercase());
+    let keys = || table.columns.iter().map(|column| column.key.to_ascii_lowercase());
     keys()
         .position(|key| key == name)
         .or_else(|| keys().position(|key| key.starts_with(&name)))
         .or_else(|| {
-            table.columns.iter().position(|column| column.title.to_lowercase().starts_with(&name))
+            table
+                .columns
+                .iter()
+                .position(|column| column.title.to_ascii_lowercase().starts_with(&name))
         })
 }
 
