@@ -12,8 +12,16 @@ use trace::{Collective, Details, Trace, TrackId};
 /// Collectives that no rank leaves before all have joined, as parts of PyTorch's names in lower case and without signs.
 const ALL_WAIT: [&str; 4] = ["allreduce", "allgather", "reducescatter", "alltoall"];
 /// The same as parts of kernels' names: of NCCL and RCCL, and of vLLM, SGLang, FlashInfer, TensorRT-LLM and AITER.
-const ALL_WAIT_BY_NAME: [&str; 6] =
-    ["allreduce", "allgather", "reducescatter", "alltoall", "crossdevicereduce", "multimemreduce"];
+/// NCCL's kernels that send and receive may be those of an all-to-all ([`Kind::is_send_recv`]).
+const ALL_WAIT_BY_NAME: [&str; 7] = [
+    "allreduce",
+    "allgather",
+    "reducescatter",
+    "alltoall",
+    "crossdevicereduce",
+    "multimemreduce",
+    "kernelsendrecv",
+];
 /// Collectives that a rank leaves when it has received and sent on.
 const SOME_WAIT: &str = "broadcast";
 /// The member of the file that its times are relative to, in ns since 1970 (Kineto since 2024).

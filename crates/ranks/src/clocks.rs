@@ -38,8 +38,12 @@ impl Clocks {
         let mut clocks = Self::apart(ranks.len());
         let mut others: Vec<Vec<(usize, &Kind)>> = Vec::new();
         for OfKey { is_broadcast, mut of_ranks } in by_key(ranks) {
+            // (Pairs that send and receive need not end together.)
+            if of_ranks.iter().any(|(_, kind)| kind.is_send_recv()) {
+                continue;
+            }
             if !is_broadcast {
-                for found in matches(&of_ranks, groups, Some(0)) {
+                for found in matches(&of_ranks, groups, Some(0), false) {
                     clocks.join(&found.members, 0);
                     // (Where no groups are listed, these may be a part of one.)
                     of_ranks.retain(|(at, _)| !groups.is_known || !found.members.contains(at));

@@ -11,6 +11,7 @@ use crate::matched::Matched;
 use crate::on_cpu::{CpuRow, on_cpu};
 use crate::rows::{GroupRow, RankRow};
 use crate::runs::OneRun;
+use crate::same_calls::Unknown;
 use crate::senders::for_senders;
 
 /// The ranks of a run, compared: what a report has of them. Its JSON has the rows of its tables.
@@ -51,6 +52,7 @@ impl OneRun<'_> {
         };
         let mut said = vec![matched.sentence()];
         said.extend(sentences(&of_group, &groups));
+        said.extend(known.unknown.sentence().filter(|_| !known.matches.is_empty()));
         if matched.is_part {
             said.push(format!("Some groups have ranks without a file. {}", Matched::OTHERS));
         }
@@ -121,6 +123,21 @@ impl RankCalls {
             most_ns: most.map(|wait| wait.ns),
             ..row
         }
+    }
+}
+
+impl Unknown {
+    /// How many collectives it is, in a sentence.
+    fn sentence(self) -> Option<String> {
+        (self.n > 0).then(|| {
+            format!(
+                "The waits leave out {}, because {} kernels do not run at one time, or end too far apart for so short a wait: a rank waits at \
+                 most {} there.",
+                plural(self.n as u64, "more collective", "more collectives"),
+                if self.n == 1 { "its" } else { "their" },
+                time(self.most_ns)
+            )
+        })
     }
 }
 
