@@ -27,7 +27,7 @@ use crate::groups::{Group, Groups};
 const NCCL: &str = "nccl";
 /// Fewer calls may end together by chance, where nothing tells which ranks are a group: calls that do not belong together end within
 /// [`APART_BY_NAME_NS`] of each other about once in 50 times where 1 ms lies between two calls, so four of them once in some million.
-const LEAST_AMONG: usize = 4;
+pub(crate) const LEAST_AMONG: usize = 4;
 
 /// A broadcast that takes so many times as long as on the rank that joins last waited for most of it.
 const WAITED: i64 = 2;
@@ -45,7 +45,7 @@ const APART_PART: i64 = 5;
 
 /// Kernels of one call may miss each other by so many ns, or end so far apart, where the call only has to be recognized and gives no wait:
 /// short ones of four V100 on one machine miss each other by up to 48 us and end up to 137 us apart (PyTorch 2.1, 2023).
-const ROUGHLY_NS: i64 = 200_000;
+pub(crate) const ROUGHLY_NS: i64 = 200_000;
 /// Fewer calls may fit roughly by chance: calls that do not belong together fit about four times in ten where 1 ms lies between two calls,
 /// so eight of them once in 1,500 times.
 const LEAST_ROUGHLY: usize = 8;

@@ -53,6 +53,12 @@ impl OneRun<'_> {
         let mut said = vec![matched.sentence()];
         said.extend(sentences(&of_group, &groups));
         said.extend(known.unknown.sentence().filter(|_| !known.matches.is_empty()));
+        if known.n_cut > 0 {
+            said.push(format!(
+                "Collectives that end before or after the time in which all ranks were recorded are left out (up to {} per rank).",
+                count(known.n_cut as u64)
+            ));
+        }
         if matched.is_part {
             said.push(format!("Some groups have ranks without a file. {}", Matched::OTHERS));
         }
