@@ -7,7 +7,7 @@ use timeline::intervals::{length, union};
 
 use crate::by_group::{groups, sentences};
 use crate::calls::RankCalls;
-use crate::matched::Matched;
+use crate::matched::{Matched, not_compared};
 use crate::on_cpu::{CpuRow, on_cpu};
 use crate::rows::{GroupRow, RankRow};
 use crate::runs::OneRun;
@@ -51,6 +51,11 @@ impl OneRun<'_> {
             false => ranks.iter().enumerate().map(row).collect(),
         };
         let mut said = vec![matched.sentence()];
+        // (Where there are no others, the first sentence has it.)
+        let not_compared = not_compared(&ranks);
+        if !not_compared.is_empty() && matched.why_none() != not_compared {
+            said.push(not_compared.to_owned());
+        }
         said.extend(sentences(&of_group, &groups));
         said.extend(known.unknown.sentence().filter(|_| !known.matches.is_empty()));
         if known.n_cut > 0 {
@@ -200,5 +205,22 @@ impl Matched {
             ),
             None => String::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn collectives_without_a_known_wait_are_counted() {
+        assert_eq!(Unknown::default().sentence(), None);
+        assert_eq!(
+            Unknown { n: 2, most_ns: 240_000 }.sentence().as_deref(),
+            Some(
+                "The waits leave out 2 more collectives, because their kernels do not run at one time, or end too far apart for so short a \
+                 wait: a rank waits at most 240 µs there."
+            )
+        );
     }
 }
