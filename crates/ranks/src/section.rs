@@ -89,10 +89,13 @@ impl Compared {
     pub fn section(&self) -> Section {
         let mut section = Section::new("ranks", "Ranks");
         section.intro.clone_from(&self.sentences);
-        let table =
-            Table::of("ranks", "Ranks, by the collectives that all of them call", &self.ranks)
-                .without_missing(&["behind_ns", "exposed_ns", "saves_ns", "most_ns"])
-                .without_zero(&["n", "n_last", "n_late_launches", "late_launch_ns", "clock_ns"]);
+        let title = match self.ranks.iter().any(|row| row.n > 0) {
+            true => "Ranks, by the collectives that all of them call",
+            false => "Ranks, each by itself",
+        };
+        let table = Table::of("ranks", title, &self.ranks)
+            .without_missing(&["behind_ns", "exposed_ns", "saves_ns", "most_ns"])
+            .without_zero(&["n", "n_last", "n_late_launches", "late_launch_ns", "clock_ns"]);
         // (Of one group the rows of its ranks say the same.)
         let is_one = self.groups.len() < 2;
         let table = if is_one { table.without("groups") } else { table };
@@ -211,6 +214,17 @@ impl Matched {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_title_names_collectives_only_where_some_were_matched() {
+        let title = |n: u64| {
+            let ranks = vec![RankRow { n, ..RankRow::default() }];
+            let (sentences, groups, cpu_calls) = (Vec::new(), Vec::new(), Vec::new());
+            Compared { sentences, ranks, groups, cpu_calls }.section().tables[0].title.clone()
+        };
+        assert_eq!(title(3), "Ranks, by the collectives that all of them call");
+        assert_eq!(title(0), "Ranks, each by itself");
+    }
 
     #[test]
     fn collectives_without_a_known_wait_are_counted() {
