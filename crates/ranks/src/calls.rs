@@ -22,10 +22,10 @@ const ALL_WAIT_BY_NAME: [&str; 7] = [
     "multimemreduce",
     "kernelsendrecv",
 ];
-/// A part of the names of DeepEP's kernels, and the two that exchange data. Those that all ranks of a node or several call
-/// (`internode_ll`, low latency) run as one kernel that sends and receives, or as two of one name, of which the second receives (DeepEP,
-/// `csrc/kernels/internode_ll.cu`). Which of those a kernel is, is not recorded, and a rank may be done before another one begins: eight H200
-/// show a second dispatch that ends 231 us before the last rank begins its own.
+/// A part of the names of DeepEP's kernels, and the two that exchange data. In low-latency mode (`internode_ll`) a call is one kernel that
+/// sends and receives, or two of one name, of which the first sends (DeepEP, `csrc/kernels/internode_ll.cu`). Which of those a kernel is,
+/// is not recorded, and a rank may be done before another one begins: of eight H200, seven end their second dispatch 220 to 232 us before the
+/// last one begins its own, because that one has sent.
 pub(crate) const DEEP_EP: &str = "deep_ep::";
 const DEEP_EP_EXCHANGES: [&str; 2] = ["::dispatch", "::combine"];
 /// Collectives that a rank leaves when it has received and sent on.

@@ -63,6 +63,8 @@ pub(crate) struct Matches {
     pub(crate) is_broadcast: bool,
     /// Of each call when its kernel runs on every rank.
     pub(crate) calls: Vec<Vec<(usize, Interval)>>,
+    /// By how much the ends of its calls are apart at most, in ns, where they fit roughly ([`roughly`]); none of other calls.
+    pub(crate) rough_ns: i64,
     /// Calls of which the wait is not known.
     pub(crate) unknown: Unknown,
 }
@@ -95,18 +97,20 @@ pub(crate) fn matches(
     let of_files = slack_ns.is_some();
     let Some((_, first)) = of_ranks.first() else { return Vec::new() };
     let Kind { group_size, is_broadcast, .. } = first;
-    let of_calls = |own: &[(usize, &Kind)], size: usize, calls: Vec<Vec<(usize, Interval)>>| {
+    let of_calls = |own: &[(usize, &Kind)], size, calls: Vec<Vec<(usize, Interval)>>, is_rough| {
+        let apart = calls.iter().map(|of_all| Fit::of(of_all).apart_ns);
+        let rough_ns = apart.max().filter(|_| is_rough).unwrap_or_default();
         let unknown = if *is_broadcast { Unknown::default() } else { unknown(own, &calls) };
         let members = own.iter().map(|(at, _)| *at).collect();
-        let n_missing = size.saturating_sub(own.len());
-        Matches { members, n_missing, is_broadcast: *is_broadcast, calls, unknown }
+        let n_missing = usize::saturating_sub(size, own.len());
+        Matches { members, n_missing, is_broadcast: *is_broadcast, calls, rough_ns, unknown }
     };
     let matched = |own: &[(usize, &Kind)], size: usize, most_apart: MostApart| {
         let calls = together(own, most_apart, slack_ns.unwrap_or_default());
         let is_rough = calls.is_empty() && may_fit_roughly && most_apart == MostApart::Recorded;
         let calls = if is_rough { roughly(own, true) } else { Some(calls) };
         let found = calls.filter(|calls| is_rough || !calls.is_empty());
-        found.map(|calls| of_calls(own, size, calls))
+        found.map(|calls| of_calls(own, size, calls, is_rough))
     };
     if of_ranks.iter().all(|(_, kind)| kind.group_size.is_some()) {
         let size = group_size.and_then(|n| usize::try_from(n).ok()).unwrap_or_default();
@@ -154,7 +158,7 @@ pub(crate) fn matches(
         && is_nccl
         && of_ranks.len() == members.len()
     {
-        found.extend(roughly(of_ranks, false).map(|calls| of_calls(of_ranks, *size, calls)));
+        found.extend(roughly(of_ranks, false).map(|calls| of_calls(of_ranks, *size, calls, true)));
     }
     found
 }
@@ -358,6 +362,7 @@ mod tests {
             let found = known(&long_and_short(name, 120));
             let [Matches { members, calls, .. }] = &found.matches[..] else { panic!("{name}") };
             assert_eq!((members.len(), calls.len()), (3, 5), "{name}: rank 2 is late in five");
+            assert_eq!(found.matches[0].rough_ns, 120 * US, "{name}");
             assert!(calls.iter().all(|of_all| of_all[2].1.0 - of_all[0].1.0 == 18_000 * US));
             assert_eq!(found.unknown, Unknown { n: 5, most_ns: 5 * 240 * US }, "{name}");
             // Nothing shows one clock, and none is moved.

@@ -57,6 +57,14 @@ impl OneRun<'_> {
             said.push(not_compared.to_owned());
         }
         said.extend(sentences(&of_group, &groups));
+        let rough_ns = known.matches.iter().map(|found| found.rough_ns).max();
+        if let Some(ns) = rough_ns.filter(|ns| *ns > 0) {
+            said.push(format!(
+                "The waits are estimates: the ends of kernels of one collective are up to {} apart, and the clocks of the ranks may differ by \
+                 as much.",
+                time(ns)
+            ));
+        }
         said.extend(known.unknown.sentence().filter(|_| !known.matches.is_empty()));
         if known.n_cut > 0 {
             said.push(format!(
