@@ -9,7 +9,7 @@
 use report::units::time;
 use timeline::intervals::Interval;
 
-use crate::calls::{Kind, RankCalls, moved};
+use crate::calls::{DEEP_EP, Kind, RankCalls, moved};
 use crate::groups::Groups;
 use crate::same_calls::{APART_BY_NAME_NS, LEAST_APART_NS, LEAST_TOGETHER_PCT, matches};
 
@@ -38,8 +38,12 @@ impl Clocks {
         let mut clocks = Self::apart(ranks.len());
         let mut others: Vec<Vec<(usize, &Kind)>> = Vec::new();
         for OfKey { is_broadcast, mut of_ranks } in by_key(ranks) {
+            // (Pairs that send and receive need not end together.)
+            if of_ranks.iter().any(|(_, kind)| kind.is_send_recv()) {
+                continue;
+            }
             if !is_broadcast {
-                for found in matches(&of_ranks, groups, Some(0)) {
+                for found in matches(&of_ranks, groups, Some(0), false) {
                     clocks.join(&found.members, 0);
                     // (Where no groups are listed, these may be a part of one.)
                     of_ranks.retain(|(at, _)| !groups.is_known || !found.members.contains(at));
@@ -235,10 +239,11 @@ pub(crate) struct OfKey<'a> {
     pub(crate) of_ranks: Vec<(usize, &'a Kind)>,
 }
 
-/// The calls of all ranks by kind; broadcasts last: the others show whether the clock is one.
+/// The calls of all ranks by kind, without those that are not compared; broadcasts last: the others show whether the clock is one.
 pub(crate) fn by_key<'a>(ranks: &[&'a RankCalls]) -> Vec<OfKey<'a>> {
     let of_rank = |(at, rank): (usize, &&'a RankCalls)| {
-        rank.kinds.iter().map(|kind| (at, kind)).collect::<Vec<_>>()
+        let compared = rank.kinds.iter().filter(|kind| kind.key != DEEP_EP);
+        compared.map(|kind| (at, kind)).collect::<Vec<_>>()
     };
     let mut all: Vec<(usize, &Kind)> = ranks.iter().enumerate().flat_map(of_rank).collect();
     let key = |(at, kind): &(usize, &'a Kind)| (kind.is_broadcast, kind.key.as_str(), *at);

@@ -5,7 +5,7 @@ use host::links::GpuSide;
 use timeline::intervals::{Interval, holds};
 use trace::Details;
 
-use crate::calls::{Kind, OnCpu, RankCalls, moved};
+use crate::calls::{DEEP_EP, Kind, OnCpu, RankCalls, moved};
 use crate::clocks::{OfKey, by_key};
 use crate::groups::{Group, Groups, MOST_RANKS};
 use crate::known::Known;
@@ -208,6 +208,18 @@ fn rows(
     wanted.map(row).collect()
 }
 
+/// Why kernels of DeepEP are not compared, where a rank has some; empty otherwise.
+pub(crate) fn not_compared(ranks: &[&RankCalls]) -> &'static str {
+    let is_own = |kind: &Kind| kind.key == DEEP_EP;
+    match ranks.iter().any(|rank| rank.kinds.iter().any(is_own)) {
+        true => {
+            "Kernels of DeepEP (dispatch, combine) are not compared: whether a kernel sends, receives or does both is not recorded, and \
+             only receiving waits for other ranks."
+        }
+        false => "",
+    }
+}
+
 /// Why no collective of these ranks could be matched: the first gate that is shut.
 fn why_none(ranks: &[&RankCalls], groups: &Groups) -> String {
     let (with, without): (Vec<&RankCalls>, Vec<&RankCalls>) =
@@ -222,9 +234,13 @@ fn why_none(ranks: &[&RankCalls], groups: &Groups) -> String {
             _ => format!("Only rank {} has collectives, of those that are compared.", one.name),
         };
     }
+    let of_keys = by_key(ranks);
+    if of_keys.is_empty() {
+        return not_compared(ranks).to_owned();
+    }
     // By kind and group: which ranks call it, of how many.
     let mut found: Vec<(bool, Vec<&Kind>, usize)> = Vec::new();
-    for OfKey { is_broadcast, of_ranks } in by_key(ranks) {
+    for OfKey { is_broadcast, of_ranks } in of_keys {
         let is_recorded = of_ranks.iter().all(|(_, kind)| kind.group_size.is_some());
         if is_recorded {
             let n = of_ranks.len();
@@ -386,6 +402,33 @@ mod tests {
         let reduced = |name: &str| vec![kind(name, None, false, &apart)];
         let found = why(&[rank(0, &[one], reduced("a")), rank(1, &[other], reduced("b"))]);
         assert!(found.starts_with("No two of these ranks call the same kind"), "{found}");
+    }
+
+    #[test]
+    fn kernels_of_deepep_are_named_as_not_compared() {
+        const LOW: &str =
+            "void deep_ep::internode_ll::dispatch<true, 3, 10, 7168>(void*, float*, int*, long*)";
+        let of = |device: i64, others: bool| {
+            let mut fixture = Fixture::default();
+            fixture.push(kernel(LOW).on(device, 7).at(0, 100_000));
+            fixture
+                .push(kernel("deep_ep::layout::get_dispatch_layout<256>").on(device, 7).at(0, 9));
+            if others {
+                fixture.push(kernel(RING).on(device, 9).at(200_000, 100_000));
+            }
+            let trace = fixture.finish();
+            RankCalls::of(&HostIndex::of(&trace), &Details::default(), device, "")
+        };
+        let none = |ranks: [RankCalls; 2]| {
+            let ranks = [&ranks[0], &ranks[1]];
+            let why = Matched::of_ranks(&ranks, None).why_none().to_owned();
+            (why, not_compared(&ranks))
+        };
+        let (why, not_compared) = none([of(0, false), of(1, false)]);
+        assert!(why.starts_with("Kernels of DeepEP (dispatch, combine) are not compared"), "{why}");
+        assert_eq!(why, not_compared);
+        // They match no others, and stop none.
+        assert_eq!(none([of(0, true), of(1, true)]), (String::new(), not_compared));
     }
 
     const RING: &str = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)";

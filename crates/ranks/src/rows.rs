@@ -56,9 +56,9 @@ impl Row for RankRow {
         },
         Column {
             key: "busy_ns",
-            title: "Busy",
+            title: "Kernels run",
             unit: Unit::Time,
-            help: "Time in which a kernel runs on this rank.",
+            help: "Time in which a kernel runs on this rank, without copies and fills.",
             cell: |row| Cell::Ns(row.busy_ns),
         },
         Column {

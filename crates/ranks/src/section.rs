@@ -7,10 +7,11 @@ use timeline::intervals::{length, union};
 
 use crate::by_group::{groups, sentences};
 use crate::calls::RankCalls;
-use crate::matched::Matched;
+use crate::matched::{Matched, not_compared};
 use crate::on_cpu::{CpuRow, on_cpu};
 use crate::rows::{GroupRow, RankRow};
 use crate::runs::OneRun;
+use crate::same_calls::Unknown;
 use crate::senders::for_senders;
 
 /// The ranks of a run, compared: what a report has of them. Its JSON has the rows of its tables.
@@ -50,7 +51,27 @@ impl OneRun<'_> {
             false => ranks.iter().enumerate().map(row).collect(),
         };
         let mut said = vec![matched.sentence()];
+        // (Where there are no others, the first sentence has it.)
+        let not_compared = not_compared(&ranks);
+        if !not_compared.is_empty() && matched.why_none() != not_compared {
+            said.push(not_compared.to_owned());
+        }
         said.extend(sentences(&of_group, &groups));
+        let rough_ns = known.matches.iter().map(|found| found.rough_ns).max();
+        if let Some(ns) = rough_ns.filter(|ns| *ns > 0) {
+            said.push(format!(
+                "The waits are estimates: the ends of kernels of one collective are up to {} apart, and the clocks of the ranks may differ by \
+                 as much.",
+                time(ns)
+            ));
+        }
+        said.extend(known.unknown.sentence().filter(|_| !known.matches.is_empty()));
+        if known.n_cut > 0 {
+            said.push(format!(
+                "Collectives that end before or after the time in which all ranks were recorded are left out (up to {} per rank).",
+                count(known.n_cut as u64)
+            ));
+        }
         if matched.is_part {
             said.push(format!("Some groups have ranks without a file. {}", Matched::OTHERS));
         }
@@ -76,10 +97,13 @@ impl Compared {
     pub fn section(&self) -> Section {
         let mut section = Section::new("ranks", "Ranks");
         section.intro.clone_from(&self.sentences);
-        let table =
-            Table::of("ranks", "Ranks, by the collectives that all of them call", &self.ranks)
-                .without_missing(&["behind_ns", "exposed_ns", "saves_ns", "most_ns"])
-                .without_zero(&["n", "n_last", "n_late_launches", "late_launch_ns", "clock_ns"]);
+        let title = match self.ranks.iter().any(|row| row.n > 0) {
+            true => "Ranks, by the collectives that all of them call",
+            false => "Ranks, each by itself",
+        };
+        let table = Table::of("ranks", title, &self.ranks)
+            .without_missing(&["behind_ns", "exposed_ns", "saves_ns", "most_ns"])
+            .without_zero(&["n", "n_last", "n_late_launches", "late_launch_ns", "clock_ns"]);
         // (Of one group the rows of its ranks say the same.)
         let is_one = self.groups.len() < 2;
         let table = if is_one { table.without("groups") } else { table };
@@ -121,6 +145,21 @@ impl RankCalls {
             most_ns: most.map(|wait| wait.ns),
             ..row
         }
+    }
+}
+
+impl Unknown {
+    /// How many collectives it is, in a sentence.
+    fn sentence(self) -> Option<String> {
+        (self.n > 0).then(|| {
+            format!(
+                "The waits leave out {}, because {} kernels do not run at one time, or end too far apart for so short a wait: a rank waits at \
+                 most {} there.",
+                plural(self.n as u64, "more collective", "more collectives"),
+                if self.n == 1 { "its" } else { "their" },
+                time(self.most_ns)
+            )
+        })
     }
 }
 
@@ -177,5 +216,33 @@ impl Matched {
             ),
             None => String::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_title_names_collectives_only_where_some_were_matched() {
+        let title = |n: u64| {
+            let ranks = vec![RankRow { n, ..RankRow::default() }];
+            let (sentences, groups, cpu_calls) = (Vec::new(), Vec::new(), Vec::new());
+            Compared { sentences, ranks, groups, cpu_calls }.section().tables[0].title.clone()
+        };
+        assert_eq!(title(3), "Ranks, by the collectives that all of them call");
+        assert_eq!(title(0), "Ranks, each by itself");
+    }
+
+    #[test]
+    fn collectives_without_a_known_wait_are_counted() {
+        assert_eq!(Unknown::default().sentence(), None);
+        assert_eq!(
+            Unknown { n: 2, most_ns: 240_000 }.sentence().as_deref(),
+            Some(
+                "The waits leave out 2 more collectives, because their kernels do not run at one time, or end too far apart for so short a \
+                 wait: a rank waits at most 240 µs there."
+            )
+        );
     }
 }
