@@ -37,6 +37,7 @@ mod report;
 mod rest;
 mod run;
 mod sections;
+mod shown;
 mod site;
 mod spelling;
 mod stacking;

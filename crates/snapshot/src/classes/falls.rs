@@ -31,6 +31,9 @@ struct Held {
     update: Option<Update>,
 }
 
+/// The levels of a device, and the first of them that counts.
+type Levels<'a> = (&'a [i64], usize);
+
 /// All allocations of a device whose events agree with its segments.
 #[derive(Debug, Default)]
 pub(crate) struct Lives(Vec<Held>);
@@ -81,6 +84,8 @@ pub(crate) struct Falls {
     pub(crate) sites: Option<i64>,
     /// These call sites, the first one first.
     pub(crate) makers: Vec<AtPeak>,
+    /// The first level that the replays count: 0, except where another peak than the first is shown.
+    pub(crate) from: usize,
     /// What the next step needs, where that is more than the recorded peak.
     pub(crate) steady: Option<Steady>,
 }
@@ -168,9 +173,13 @@ impl Lives {
         (gain >= peak.saturating_mul(LEAST_FALL)).then_some(steady)
     }
 
-    /// The highest level without some allocations, and its place.
+    /// The highest level without some allocations, and its place, from the first level that counts on.
     #[inline(never)]
-    fn peak_without(&self, levels: &[i64], is_out: &dyn Fn(&Held) -> bool) -> (i64, usize) {
+    fn peak_without(
+        &self,
+        (levels, from): Levels<'_>,
+        is_out: &dyn Fn(&Held) -> bool,
+    ) -> (i64, usize) {
         let mut changes = vec![0_i64; levels.len()];
         let mut change = |at: usize, by: i64| {
             if let Some(sum) = changes.get_mut(at) {
@@ -185,7 +194,7 @@ impl Lives {
         for (at, (level, change)) in levels.iter().zip(&changes).enumerate() {
             out = out.saturating_add(*change);
             let rest = level.saturating_sub(out);
-            if rest > peak.0 {
+            if rest > peak.0 && at >= from {
                 peak = (rest, at);
             }
         }
@@ -247,7 +256,7 @@ impl Lives {
 
     /// What an optimizer of PyTorch holds at a level, and frees again within its step.
     #[inline(never)]
-    fn temporaries(&self, levels: &[i64], at: usize, stacks: &Stacks) -> Option<Temporaries> {
+    fn temporaries(&self, levels: Levels<'_>, at: usize, stacks: &Stacks) -> Option<Temporaries> {
         let is_there = |held: &&Held| held.from <= at && at <= held.to && held.update.is_some();
         let own = self.0.iter().filter(is_there);
         let update = own.clone().max_by_key(|held| held.size)?.update?;
@@ -264,7 +273,7 @@ impl Lives {
     /// Replays the levels without what a finding may name.
     pub(crate) fn falls(
         &self,
-        levels: &[i64],
+        (levels, from): Levels<'_>,
         (peak, at): (i64, usize),
         class: Option<Class>,
         names: (&Stacks, &Sites),
@@ -274,14 +283,15 @@ impl Lives {
             (fall >= peak.saturating_mul(LEAST_FALL)).then_some(rest)
         };
         let without =
-            |is_out: &dyn Fn(&Held) -> bool| is_worth(self.peak_without(levels, is_out).0);
+            |is_out: &dyn Fn(&Held) -> bool| is_worth(self.peak_without((levels, from), is_out).0);
         let mut falls = Falls {
             class: class.and_then(|class| {
                 let drops_casts = class == Class::Activation;
                 without(&|held| held.class == class || drops_casts && held.class == Class::Cast)
             }),
             attention: without(&|held| held.is_attention),
-            temporaries: self.temporaries(levels, at, names.0),
+            temporaries: self.temporaries((levels, from), at, names.0),
+            from,
             ..Falls::default()
         };
         let (mut known, mut next) = (Vec::new(), (peak, at));
@@ -293,7 +303,7 @@ impl Lives {
             falls.makers.push(maker);
             let is_known =
                 |held: &Held| !held.class.is_kept() && known.contains(&names.1.site(held.stack));
-            let (rest, place) = self.peak_without(levels, &is_known);
+            let (rest, place) = self.peak_without((levels, from), &is_known);
             next = (levels.get(place).copied().unwrap_or_default(), place);
             falls.sites = is_worth(rest);
         }

@@ -75,13 +75,14 @@ pub(super) fn falls(
         return String::new();
     }
     let failed = if timeline.ooms.is_empty() { "" } else { " until memory ran out" };
-    format!(
-        "Without {what} the recorded events peak at {} instead of {}{failed}. {stays}",
-        size(rest),
-        size(peak)
-    )
-    .trim_end()
-    .to_owned()
+    let events = match timeline.classes.falls.from {
+        0 => "the recorded events peak".to_owned(),
+        // (Before, blocks of an earlier iteration are in use that were not recorded.)
+        from => format!("the events from {} on peak", count(from as u64)),
+    };
+    format!("Without {what} {events} at {} instead of {}{failed}. {stays}", size(rest), size(peak))
+        .trim_end()
+        .to_owned()
 }
 
 /// How many lines of a function are summed, if several are.

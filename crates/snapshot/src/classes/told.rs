@@ -1,0 +1,189 @@
+//! Every allocation from its birth to its end, and the rule that tells what it is for.
+
+use std::collections::HashMap;
+
+use super::marks::Marks;
+use super::rules::RULES;
+use super::{Class, class_of};
+use crate::model::{Action, Event, Snapshot};
+use crate::site::Phase;
+use crate::stacks::StackId;
+
+/// From an allocation to its free.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Life {
+    pub(crate) address: u64,
+    /// The stack that allocated; `None` where the file does not have it.
+    pub(super) birth: Option<Marks>,
+    /// The event; `None` before the first one.
+    pub(crate) born: Option<usize>,
+    /// The stack that freed; `None` while in use.
+    pub(super) death: Option<Marks>,
+    /// The event of the free.
+    pub(crate) ended: Option<usize>,
+    /// Requested bytes.
+    pub(crate) size: i64,
+    /// The stack that allocated; 0 where the file does not have it.
+    pub(crate) stack: StackId,
+    /// Whether something of another phase than that of the birth happened in between.
+    pub(super) spans_phases: bool,
+}
+
+/// What is known of the whole recording.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Run {
+    /// Whether backward runs in threads whose stacks are not recorded, as when only Python frames are: much is allocated without
+    /// a stack, next to nothing in backward, and it is a training step.
+    pub(super) has_nameless_backward: bool,
+    /// The phase of the last event that has one.
+    pub(super) last: Option<Phase>,
+    /// Whether something shows a step of training.
+    pub(super) is_training: bool,
+    /// Whether an event is of backward or of the optimizer.
+    pub(super) has_backward: bool,
+    /// The place of the failed allocation that ended the run: what is freed behind it was in use until then. The end of the events on
+    /// another device than the one that failed.
+    pub(super) failed: Option<usize>,
+}
+
+/// Calls `each` with every life and its class.
+pub(crate) fn lives(
+    snapshot: &Snapshot,
+    device: i64,
+    marks: &[Marks],
+    mut each: impl FnMut(&Life, Class),
+) {
+    let _ = told(snapshot, device, marks, |life, rule| each(life, class_of(rule)));
+}
+
+/// Calls `each` with every life and the place of the rule that tells it.
+#[inline(never)]
+pub(super) fn told(
+    snapshot: &Snapshot,
+    device: i64,
+    marks: &[Marks],
+    mut each: impl FnMut(&Life, usize),
+) -> Run {
+    let trace = snapshot.trace(device);
+    let of = |stack: StackId| marks.get(stack as usize).copied().filter(|marks| marks.has_frames);
+    let mut run = Run::of(trace, &of);
+    run.is_training |= snapshot.annotations.iter().any(|mark| mark.name.starts_with("Optimizer."));
+    let has_failed = snapshot.traces.iter().any(|trace| fatal(trace).is_some());
+    run.failed = fatal(trace).or_else(|| has_failed.then_some(trace.len()));
+    let mut open: HashMap<u64, usize> = HashMap::new();
+    let mut freed_by: HashMap<u64, StackId> = HashMap::new();
+    // The last event of each phase.
+    let mut seen: Vec<(Phase, usize)> = Vec::new();
+    let see = |phase: Option<Phase>, at: usize, seen: &mut Vec<(Phase, usize)>| {
+        let Some(phase) = phase else { return };
+        match seen.iter_mut().find(|(known, _)| *known == phase) {
+            Some((_, last)) => *last = at,
+            None => seen.push((phase, at)),
+        }
+    };
+    let spans = |birth: Option<Marks>, born: Option<usize>, seen: &[(Phase, usize)]| {
+        let own = birth.map(|marks| marks.phase);
+        let is_step = |phase: &Phase| {
+            !matches!(phase, Phase::Unknown | Phase::Other | Phase::Moved | Phase::Method)
+        };
+        let mut others = seen.iter().filter(|(phase, _)| is_step(phase) && Some(*phase) != own);
+        others.any(|(_, at)| born.is_none_or(|born| *at > born))
+    };
+    for (at, event) in trace.iter().enumerate() {
+        match event.action {
+            Action::Alloc => {
+                open.insert(event.address, at);
+                see(of(event.stack).map(|marks| marks.phase), at, &mut seen);
+            }
+            Action::FreeRequested => {
+                freed_by.insert(event.address, event.stack);
+            }
+            Action::FreeCompleted => {
+                let born = open.remove(&event.address);
+                let stack = freed_by.remove(&event.address).unwrap_or(event.stack);
+                let allocated = born.and_then(|born| trace.get(born)).map(|event| event.stack);
+                let birth = allocated.and_then(of);
+                let death = of(stack);
+                let is_unwound = run.failed.is_some_and(|failed| failed < at);
+                let life = Life {
+                    address: event.address,
+                    birth,
+                    born,
+                    death: (!is_unwound).then(|| death.unwrap_or_default()),
+                    ended: Some(at),
+                    size: event.size,
+                    stack: allocated.unwrap_or_default(),
+                    spans_phases: spans(birth, born, &seen),
+                };
+                run.tell(&life, &mut each);
+                see(death.map(|marks| marks.phase), at, &mut seen);
+            }
+            _ => {}
+        }
+    }
+    for block in snapshot.live_at_end(device) {
+        let born = open.remove(&block.address);
+        let event = born.and_then(|born| trace.get(born));
+        let stack = event.map_or(block.stack, |event| event.stack);
+        let birth = of(stack);
+        let life = Life {
+            address: block.address,
+            birth,
+            born,
+            death: None,
+            ended: None,
+            size: event.map_or(block.requested, |event| event.size),
+            stack,
+            spans_phases: spans(birth, born, &seen),
+        };
+        run.tell(&life, &mut each);
+    }
+    run
+}
+
+/// The place of a failed allocation that nothing is allocated after.
+fn fatal(trace: &[Event]) -> Option<usize> {
+    let is_end = |event: &Event| matches!(event.action, Action::Oom | Action::Alloc);
+    let last = trace.iter().rposition(is_end)?;
+    trace.get(last).filter(|event| event.action == Action::Oom).map(|_| last)
+}
+
+impl Life {
+    /// The phase of the stack that allocated.
+    pub(crate) fn birth_phase(&self) -> Phase {
+        self.birth.map_or(Phase::Unknown, |birth| birth.phase)
+    }
+
+    /// Whether a function that computes attention allocated, and no fused kernel of it.
+    pub(crate) fn is_attention(&self) -> bool {
+        self.birth.as_ref().is_some_and(Marks::is_attention)
+    }
+}
+
+impl Run {
+    fn tell(&self, life: &Life, each: &mut impl FnMut(&Life, usize)) {
+        if let Some(rule) = RULES.iter().position(|rule| (rule.holds)(life, self)) {
+            each(life, rule);
+        }
+    }
+
+    fn of(trace: &[Event], of: &impl Fn(StackId) -> Option<Marks>) -> Self {
+        let mut run = Self::default();
+        let (mut nameless, mut backward) = (0u64, 0u64);
+        for event in trace {
+            let is_birth = event.action == Action::Alloc;
+            let Some(marks) = of(event.stack) else {
+                nameless += u64::from(is_birth);
+                continue;
+            };
+            run.has_backward |= matches!(marks.phase, Phase::Optimizer | Phase::Backward);
+            if is_birth || event.action == Action::FreeCompleted {
+                backward += u64::from(is_birth && marks.phase == Phase::Backward);
+                run.last = Some(marks.phase);
+            }
+        }
+        run.is_training = run.has_backward;
+        run.has_nameless_backward = run.is_training && nameless > 10 * backward;
+        run
+    }
+}
