@@ -20,7 +20,7 @@ use crate::site::{Phase, Sites};
 use falls::Lives;
 pub(crate) use falls::{AtPeak, Falls, function_of};
 pub(crate) use marks::Marks;
-use rules::{MAYBE_ACTIVATIONS, NEVER_USED, RULES, Rule};
+use rules::{MAYBE_ACTIVATIONS, NEVER_USED, NOT_YET_FREED, RULES, Rule};
 use told::told;
 pub(crate) use told::{Life, lives};
 
@@ -206,8 +206,8 @@ impl Sums {
             attention.map(|(site, bytes)| (sites.name(site).to_owned(), bytes)).collect();
         attention.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         let (state, checkpointed) = (self.state, self.checkpointed);
-        let is_unused = |row: &&ClassRow| row.rule == NEVER_USED;
-        let never_used = rows.iter().find(is_unused).map_or(0, |row| row.peak_bytes);
+        let is_unused = |row: &&ClassRow| [NEVER_USED, NOT_YET_FREED].contains(&row.rule);
+        let never_used = rows.iter().filter(is_unused).map(|row| row.peak_bytes).sum();
         let rest = Classes::default();
         Classes { rows, peak_sites, attention, state, checkpointed, never_used, ..rest }
     }

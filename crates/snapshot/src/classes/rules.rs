@@ -64,6 +64,9 @@ const FREED_LATER: &str = "allocated in forward, freed later by other code";
 pub(super) const NEVER_USED: &str =
     "saved in forward for backward, freed with the graph without a backward pass";
 
+/// The same of the last call, whose graph is in use at the end.
+pub(super) const NOT_YET_FREED: &str = "allocated in forward, in use at the end, as what forward saved for no backward pass in the calls before";
+
 /// The first that holds counts; the last ones hold for every life.
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -135,6 +138,12 @@ pub(super) const RULES: &[Rule] = &[
                 && !life.spans_phases
                 && !run.has_nameless_backward
         },
+    },
+    Rule {
+        class: Class::Activation,
+        what: NOT_YET_FREED,
+        confidence: Confidence::Medium,
+        holds: |life, _| life.is_as_unused && life.born.is_some(),
     },
     Rule {
         class: Class::Activation,

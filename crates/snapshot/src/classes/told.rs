@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::marks::Marks;
-use super::rules::RULES;
+use super::rules::{NEVER_USED, RULES, Rule};
 use super::{Class, class_of};
 use crate::model::{Action, Event, Snapshot};
 use crate::site::Phase;
@@ -27,6 +27,8 @@ pub(crate) struct Life {
     pub(crate) stack: StackId,
     /// Whether something of another phase than that of the birth happened in between.
     pub(super) spans_phases: bool,
+    /// Whether it is in use at the end, and blocks of its stack and size were saved for a backward pass that did not run.
+    pub(super) is_as_unused: bool,
 }
 
 /// What is known of the whole recording.
@@ -71,6 +73,7 @@ pub(super) fn told(
     let has_failed = snapshot.traces.iter().any(|trace| fatal(trace).is_some());
     run.failed = fatal(trace).or_else(|| has_failed.then_some(trace.len()));
     let mut open: HashMap<u64, usize> = HashMap::new();
+    let mut unused = Vec::new();
     let mut freed_by: HashMap<u64, StackId> = HashMap::new();
     // The last event of each phase.
     let mut seen: Vec<(Phase, usize)> = Vec::new();
@@ -114,27 +117,34 @@ pub(super) fn told(
                     size: event.size,
                     stack: allocated.unwrap_or_default(),
                     spans_phases: spans(birth, born, &seen),
+                    is_as_unused: false,
                 };
-                run.tell(&life, &mut each);
+                let rule = run.tell(&life, &mut each);
+                if rule.is_some_and(|rule| rule.what == NEVER_USED) {
+                    unused.push((life.stack, life.size));
+                }
                 see(death.map(|marks| marks.phase), at, &mut seen);
             }
             _ => {}
         }
     }
+    unused.sort_unstable();
     for block in snapshot.live_at_end(device) {
         let born = open.remove(&block.address);
         let event = born.and_then(|born| trace.get(born));
         let stack = event.map_or(block.stack, |event| event.stack);
         let birth = of(stack);
+        let size = event.map_or(block.requested, |event| event.size);
         let life = Life {
             address: block.address,
             birth,
             born,
             death: None,
             ended: None,
-            size: event.map_or(block.requested, |event| event.size),
+            size,
             stack,
             spans_phases: spans(birth, born, &seen),
+            is_as_unused: unused.binary_search(&(stack, size)).is_ok(),
         };
         run.tell(&life, &mut each);
     }
@@ -161,10 +171,10 @@ impl Life {
 }
 
 impl Run {
-    fn tell(&self, life: &Life, each: &mut impl FnMut(&Life, usize)) {
-        if let Some(rule) = RULES.iter().position(|rule| (rule.holds)(life, self)) {
-            each(life, rule);
-        }
+    fn tell(&self, life: &Life, each: &mut impl FnMut(&Life, usize)) -> Option<&'static Rule> {
+        let rule = RULES.iter().position(|rule| (rule.holds)(life, self))?;
+        each(life, rule);
+        RULES.get(rule)
     }
 
     fn of(trace: &[Event], of: &impl Fn(StackId) -> Option<Marks>) -> Self {
