@@ -61,6 +61,9 @@ pub(crate) fn findings(snapshot: &Snapshot, report: &SnapshotReport) -> Vec<Find
                 if !has_failed {
                     peak::peak(device, timeline, &mut findings);
                 }
+                if let Some(cut) = &timeline.cut {
+                    crate::cut::finding(device, cut, &timeline.replay, &mut findings);
+                }
                 classes::replaced(device, timeline, &mut findings);
                 anomaly(device, timeline, &mut findings);
             }

@@ -119,8 +119,12 @@ fn peak(device: &str, timeline: &Timeline, report: &SnapshotReport) -> String {
     let nameless = replay.peak_sites.first().filter(|top| top.site == NO_STACK);
     let nameless = nameless.map_or(0, |top| top.bytes.min(shown.untraced_bytes));
     let holder = holder_at_peak(timeline);
+    let subject = match timeline.cut {
+        Some(_) => "Of what is recorded, memory",
+        None => "Memory",
+    };
     format!(
-        "Memory in use peaks at {} on device {device}, {at}{scope}{}.{}",
+        "{subject} in use peaks at {} on device {device}, {at}{scope}{}.{}",
         size(replay.peak_requested),
         holder,
         match percent(nameless, replay.peak_requested) >= MOST_NAMELESS && !is_ranged {

@@ -18,6 +18,7 @@ mod chart;
 mod claim;
 mod classes;
 mod compare;
+mod cut;
 mod element;
 mod explore;
 mod findings;

@@ -8,6 +8,7 @@ use report::Drawing;
 
 use crate::chart::Chart;
 use crate::classes::{ClassRow, Classes};
+use crate::cut::{Cut, cut};
 use crate::inside::{callers, inside};
 use crate::leaks::{LeakRow, leaks};
 use crate::model::{Action, Event, Reading, Segment, Snapshot};
@@ -126,6 +127,9 @@ pub(crate) struct Timeline {
     /// What the allocations are for; empty where events and segments disagree.
     #[serde(skip)]
     pub(crate) classes: Classes,
+    /// Whether the oldest events are lost.
+    #[serde(skip)]
+    pub(crate) cut: Option<Cut>,
     /// Memory by step; empty where no steps are marked, and where events and segments disagree.
     #[serde(skip)]
     pub(crate) by_step: Vec<StepRow>,
@@ -335,6 +339,7 @@ fn timeline(snapshot: &Snapshot, device: i64, sites: &Sites) -> Timeline {
         alloc_sites: allocations.rows(),
         ooms: ooms(snapshot, device, &levels, sites),
         classes: Classes::default(),
+        cut: cut(snapshot, device).filter(|_| replay.trace_matches_snapshot),
         by_step: Vec::new(),
         has_varying_sizes: false,
         picture: None,

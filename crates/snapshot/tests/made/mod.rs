@@ -1,6 +1,6 @@
 //! A run made by hand, whose blocks lie in places of their own.
 
-#![allow(dead_code, reason = "each test uses a part of it")]
+#![allow(dead_code, unreachable_pub, reason = "each test uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test: helpers fail as the tests do")]
 
 use serde_json::{Value, json};
