@@ -5,6 +5,7 @@
 
 mod falls;
 mod marks;
+mod replaced;
 mod rules;
 mod told;
 
@@ -87,6 +88,8 @@ pub(crate) struct Classes {
     pub(crate) attention: Vec<(String, i64)>,
     /// Bytes of state that the optimizer allocated, and of state that it freed: where it makes its state anew, and does not write to it.
     pub(crate) state: (i64, i64),
+    /// Bytes of parameters that the optimizer made in place of older ones.
+    pub(crate) parameters: i64,
     /// Bytes of activations at the peak that were allocated inside of torch.utils.checkpoint.
     pub(crate) checkpointed: i64,
     /// Bytes of activations at the peak that were freed with the graph, without a backward pass.
@@ -113,6 +116,7 @@ pub(crate) fn classes(
         attention: BTreeMap::new(),
         has_softmax: false,
         state: (0, 0),
+        parameters: 0,
         checkpointed: 0,
     };
     let mut lives = Lives::default();
@@ -145,6 +149,8 @@ struct Sums {
     has_softmax: bool,
     /// State of an optimizer: allocated, freed by it.
     state: (i64, i64),
+    /// Parameters that an optimizer made in place of older ones.
+    parameters: i64,
     checkpointed: i64,
 }
 
@@ -160,7 +166,11 @@ impl Sums {
             let sum =
                 |sum: i64, is_part: bool| sum.saturating_add(if is_part { life.size } else { 0 });
             let is_freed = life.has_ended(Phase::Optimizer);
-            self.state = (sum(self.state.0, life.born.is_some()), sum(self.state.1, is_freed));
+            let is_made = life.birth_phase() == Phase::Optimizer;
+            self.state = (sum(self.state.0, is_made), sum(self.state.1, is_freed));
+        }
+        if rule.class == Class::Parameter && life.replaces.is_some() {
+            self.parameters = self.parameters.saturating_add(life.size);
         }
         let is_at_peak = life.born.is_none_or(|born| born < self.peak)
             && life.ended.is_none_or(|ended| ended >= self.peak);
@@ -205,11 +215,11 @@ impl Sums {
         let mut attention: Vec<_> =
             attention.map(|(site, bytes)| (sites.name(site).to_owned(), bytes)).collect();
         attention.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        let (state, checkpointed) = (self.state, self.checkpointed);
+        let (state, parameters, checkpointed) = (self.state, self.parameters, self.checkpointed);
         let is_unused = |row: &&ClassRow| [NEVER_USED, NOT_YET_FREED].contains(&row.rule);
         let never_used = rows.iter().filter(is_unused).map(|row| row.peak_bytes).sum();
         let rest = Classes::default();
-        Classes { rows, peak_sites, attention, state, checkpointed, never_used, ..rest }
+        Classes { rows, peak_sites, attention, state, parameters, checkpointed, never_used, ..rest }
     }
 }
 

@@ -169,7 +169,7 @@ fn an_optimizer_that_makes_its_state_anew_is_a_finding() {
     let own = found(run.alloc(4, 1, MODULE)).unwrap();
     assert_eq!(
         own["observation"],
-        "Device 0: the optimizer allocates 20.0 MiB of state and frees 20.0 MiB of older state."
+        "Device 0: the optimizer allocates 20.0 MiB of state and frees 20.0 MiB of older state, in all its steps."
     );
     let action = own["action"].as_str().unwrap();
     assert!(action.contains("torch.optim with fused=True, or with foreach=False"), "{action}");

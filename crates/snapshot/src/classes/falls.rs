@@ -26,6 +26,8 @@ struct Held {
     size: i64,
     stack: StackId,
     class: Class,
+    /// Where the optimizer made it in place of an older block: the last level that has both.
+    shared_to: usize,
     is_attention: bool,
     /// How the optimizer updates whose temporary it is.
     update: Option<Update>,
@@ -84,6 +86,8 @@ pub(crate) struct Falls {
     pub(crate) sites: Option<i64>,
     /// These call sites, the first one first.
     pub(crate) makers: Vec<AtPeak>,
+    /// The peak where each tensor that the optimizer makes in place of an older one has the same memory.
+    pub(crate) merged: i64,
     /// The first level that the replays count: 0, except where another peak than the first is shown.
     pub(crate) from: usize,
     /// What the next step needs, where that is more than the recorded peak.
@@ -147,6 +151,7 @@ impl Lives {
             size: life.size,
             stack: life.stack,
             class,
+            shared_to: life.replaces.map_or(0, |of| of.1),
             is_attention: life.is_attention(),
             update: life.update(),
         });
@@ -173,12 +178,14 @@ impl Lives {
         (gain >= peak.saturating_mul(LEAST_FALL)).then_some(steady)
     }
 
-    /// The highest level without some allocations, and its place, from the first level that counts on.
+    /// The highest level without some allocations, and its place, from the first level that counts on. `to` is the last level of each
+    /// that is taken out.
     #[inline(never)]
-    fn peak_without(
+    fn peak_with(
         &self,
         (levels, from): Levels<'_>,
         is_out: &dyn Fn(&Held) -> bool,
+        to: &dyn Fn(&Held) -> usize,
     ) -> (i64, usize) {
         let mut changes = vec![0_i64; levels.len()];
         let mut change = |at: usize, by: i64| {
@@ -188,7 +195,7 @@ impl Lives {
         };
         for held in self.0.iter().filter(|held| is_out(held)) {
             change(held.from, held.size);
-            change(held.to.saturating_add(1), held.size.saturating_neg());
+            change(to(held).saturating_add(1), held.size.saturating_neg());
         }
         let (mut peak, mut out) = ((i64::MIN, 0), 0_i64);
         for (at, (level, change)) in levels.iter().zip(&changes).enumerate() {
@@ -199,6 +206,11 @@ impl Lives {
             }
         }
         peak
+    }
+
+    /// The same without the whole lives of these allocations.
+    fn peak_without(&self, levels: Levels<'_>, is_out: &dyn Fn(&Held) -> bool) -> (i64, usize) {
+        self.peak_with(levels, is_out, &|held| held.to)
     }
 
     /// The call site that holds most of a level, but for some; else the function whose lines do. Parameters and the state of the
@@ -292,6 +304,11 @@ impl Lives {
             attention: without(&|held| held.is_attention),
             temporaries: self.temporaries((levels, from), at, names.0),
             from,
+            merged: self
+                .peak_with((levels, from), &|held| held.shared_to > held.from, &|held| {
+                    held.shared_to.min(held.to)
+                })
+                .0,
             ..Falls::default()
         };
         let (mut known, mut next) = (Vec::new(), (peak, at));

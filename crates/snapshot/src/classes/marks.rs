@@ -14,6 +14,8 @@ pub(crate) struct Marks {
     pub(crate) has_frames: bool,
     /// A frame that builds, loads or moves a module.
     pub(super) is_parameter: bool,
+    /// A method `__init__` of an optimizer of the program.
+    pub(super) is_state: bool,
     /// A frame that moves or casts what a module holds: nothing else is allocated there.
     pub(super) is_move: bool,
     /// A frame of torch.utils.checkpoint.
@@ -50,9 +52,20 @@ impl Default for Marks {
     fn default() -> Self {
         let names = Names::default();
         let (is_parameter, is_move, is_checkpoint) = (false, false, false);
+        let is_state = false;
         let (phase, has_frames) = (Phase::Unknown, false);
         let (class, update) = (None, None);
-        Self { phase, has_frames, is_parameter, is_move, is_checkpoint, class, update, names }
+        Self {
+            phase,
+            has_frames,
+            is_parameter,
+            is_state,
+            is_move,
+            is_checkpoint,
+            class,
+            update,
+            names,
+        }
     }
 }
 
@@ -75,6 +88,44 @@ const PARAMETER_FRAMES: &[(&str, &str)] = &[
 /// The file whose functions run a part of a model without keeping its activations.
 const CHECKPOINT: &str = "/torch/utils/checkpoint.py";
 
+/// Methods of a program's own classes that tell what a class is: `forward` of a module, `step` of an optimizer; lines by file.
+#[derive(Default)]
+struct Builders(HashMap<u32, Vec<(i64, Class)>>);
+
+impl Builders {
+    #[inline(never)]
+    fn of_program(stacks: &Stacks, sites: &Sites, texts: &mut Texts<'_>) -> Self {
+        let mut found = Self::default();
+        for stack in 0..stacks.len() {
+            let class = match sites.phase(stack as StackId) {
+                Phase::Optimizer => Class::OptimizerState,
+                Phase::Forward | Phase::Called => Class::Parameter,
+                _ => continue,
+            };
+            let name = if class == Class::Parameter { "forward" } else { "step" };
+            for frame in stacks.frames(stack as StackId) {
+                if stacks.text(frame.name) == name && texts.is_own(frame) {
+                    let lines = found.0.entry(frame.filename).or_default();
+                    if !lines.contains(&(frame.line, class)) {
+                        lines.push((frame.line, class));
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    /// What the innermost `__init__` of a stack makes: the method that follows it in its file, else any of the file, tells its class.
+    fn of(&self, frames: &[Frame], stacks: &Stacks, texts: &mut Texts<'_>) -> Option<Class> {
+        let mut is_init =
+            |frame: &&Frame| stacks.text(frame.name) == "__init__" && texts.is_own(frame);
+        let frame = frames.iter().find(&mut is_init)?;
+        let lines = self.0.get(&frame.filename)?;
+        let behind = lines.iter().filter(|(line, _)| *line > frame.line).min_by_key(|it| it.0);
+        behind.or_else(|| lines.first()).map(|(_, class)| *class)
+    }
+}
+
 impl Marks {
     /// Of every stack of a snapshot.
     pub(crate) fn all(stacks: &Stacks, sites: &Sites) -> Vec<Self> {
@@ -93,6 +144,7 @@ impl Marks {
         };
         let mut names: HashMap<u32, Names> = HashMap::new();
         let mut texts = Texts::of(stacks);
+        let builders = Builders::of_program(stacks, sites, &mut texts);
         let mut of = |stack: usize| {
             let frames = stacks.frames(stack as StackId);
             let mut found = (false, false, false);
@@ -101,7 +153,13 @@ impl Marks {
                 found = (found.0 | of.0, found.1 | of.1, found.2 | of.2);
             }
             let (is_parameter, is_move, is_checkpoint) = found;
+            let builds = match sites.phase(stack as StackId) {
+                Phase::Other => builders.of(frames, stacks, &mut texts),
+                _ => None,
+            };
+            let is_parameter = is_parameter || builds == Some(Class::Parameter);
             Self {
+                is_state: builds == Some(Class::OptimizerState),
                 phase: sites.phase(stack as StackId).of_step(),
                 has_frames: !frames.is_empty(),
                 is_parameter,

@@ -188,6 +188,30 @@ pub(super) const RULES: &[Rule] = &[
         },
     },
     Rule {
+        class: Class::Parameter,
+        what: "allocated while a module was built, and freed by the optimizer, which makes a new one",
+        confidence: Confidence::Medium,
+        holds: |life, _| life.is_parameter() && life.has_ended(Phase::Optimizer),
+    },
+    Rule {
+        class: Class::Parameter,
+        what: "allocated in the optimizer in place of a parameter",
+        confidence: Confidence::Medium,
+        holds: |life, _| {
+            life.replaces.is_some_and(|of| of.0 == Class::Parameter)
+                && (life.spans_phases || life.is_in_use())
+        },
+    },
+    Rule {
+        class: Class::OptimizerState,
+        what: "allocated while the optimizer was built",
+        confidence: Confidence::Medium,
+        holds: |life, _| {
+            let is_kept = life.is_in_use() || life.has_ended(Phase::Optimizer);
+            is_kept && life.birth.is_some_and(|birth| birth.is_state)
+        },
+    },
+    Rule {
         class: Class::OptimizerState,
         what: "allocated in the optimizer, in use after its step",
         confidence: Confidence::High,

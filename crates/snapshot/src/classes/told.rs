@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::marks::Marks;
+use super::replaced::Replaced;
 use super::rules::{NEVER_USED, RULES, Rule};
 use super::{Class, class_of};
 use crate::model::{Action, Event, Snapshot};
@@ -27,6 +28,8 @@ pub(crate) struct Life {
     pub(crate) stack: StackId,
     /// Whether something of another phase than that of the birth happened in between.
     pub(super) spans_phases: bool,
+    /// What it replaces, if the optimizer made it in place of an older block, and the event that freed that.
+    pub(super) replaces: Option<(Class, usize)>,
     /// Whether it is in use at the end, and blocks of its stack and size were saved for a backward pass that did not run.
     pub(super) is_as_unused: bool,
 }
@@ -73,7 +76,7 @@ pub(super) fn told(
     let has_failed = snapshot.traces.iter().any(|trace| fatal(trace).is_some());
     run.failed = fatal(trace).or_else(|| has_failed.then_some(trace.len()));
     let mut open: HashMap<u64, usize> = HashMap::new();
-    let mut unused = Vec::new();
+    let (mut unused, mut replaced) = (Vec::new(), Replaced::default());
     let mut freed_by: HashMap<u64, StackId> = HashMap::new();
     // The last event of each phase.
     let mut seen: Vec<(Phase, usize)> = Vec::new();
@@ -96,7 +99,9 @@ pub(super) fn told(
         match event.action {
             Action::Alloc => {
                 open.insert(event.address, at);
-                see(of(event.stack).map(|marks| marks.phase), at, &mut seen);
+                let phase = of(event.stack).map(|marks| marks.phase);
+                replaced.allocated(at, event.size, phase == Some(Phase::Optimizer));
+                see(phase, at, &mut seen);
             }
             Action::FreeRequested => {
                 freed_by.insert(event.address, event.stack);
@@ -117,8 +122,13 @@ pub(super) fn told(
                     size: event.size,
                     stack: allocated.unwrap_or_default(),
                     spans_phases: spans(birth, born, &seen),
+                    replaces: replaced.of(born),
                     is_as_unused: false,
                 };
+                replaced.gone(born);
+                if let Some(class) = life.replaced_as() {
+                    replaced.old(class, life.size, at);
+                }
                 let rule = run.tell(&life, &mut each);
                 if rule.is_some_and(|rule| rule.what == NEVER_USED) {
                     unused.push((life.stack, life.size));
@@ -144,6 +154,7 @@ pub(super) fn told(
             size,
             stack,
             spans_phases: spans(birth, born, &seen),
+            replaces: replaced.of(born),
             is_as_unused: unused.binary_search(&(stack, size)).is_ok(),
         };
         run.tell(&life, &mut each);
@@ -162,6 +173,18 @@ impl Life {
     /// The phase of the stack that allocated.
     pub(crate) fn birth_phase(&self) -> Phase {
         self.birth.map_or(Phase::Unknown, |birth| birth.phase)
+    }
+
+    /// What the optimizer frees with it, if that may have been replaced: a parameter, or state.
+    fn replaced_as(&self) -> Option<Class> {
+        self.death.filter(|death| death.phase == Phase::Optimizer)?;
+        if self.birth.is_some_and(|birth| birth.is_parameter) {
+            return Some(Class::Parameter);
+        }
+        let is_state = self.birth.is_some_and(|birth| birth.is_state);
+        let is_kept = self.birth_phase() == Phase::Optimizer && self.spans_phases;
+        let is_older = is_state || is_kept || self.born.is_none();
+        self.replaces.map(|of| of.0).or_else(|| is_older.then_some(Class::OptimizerState))
     }
 
     /// Whether a function that computes attention allocated, and no fused kernel of it.
