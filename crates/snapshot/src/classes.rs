@@ -5,6 +5,7 @@
 
 mod falls;
 mod marks;
+mod rebound;
 mod replaced;
 mod rules;
 mod told;
@@ -21,6 +22,7 @@ use crate::site::{Phase, Sites};
 use falls::Lives;
 pub(crate) use falls::{AtPeak, Falls, function_of};
 pub(crate) use marks::Marks;
+pub(crate) use rebound::Rebound;
 use rules::{MAYBE_ACTIVATIONS, NEVER_USED, NOT_YET_FREED, RULES, Rule};
 use told::told;
 pub(crate) use told::{Life, lives};

@@ -54,15 +54,15 @@ pub(crate) fn findings(snapshot: &Snapshot, report: &SnapshotReport) -> Vec<Find
             inconsistent(device, timeline, &mut findings);
             oom::out_of_memory(report, device, timeline, &mut findings);
             if timeline.is_usable() {
+                if let Some(cut) = &timeline.cut {
+                    crate::cut::finding(device, cut, &timeline.replay, &mut findings);
+                }
                 classes::unused_graph(device, timeline, &mut findings);
                 classes::attention(device, timeline, &mut findings);
                 classes::temporaries(device, timeline, &mut findings);
                 // (A failed allocation has a finding that says what most of the memory is for.)
                 if !has_failed {
                     peak::peak(device, timeline, &mut findings);
-                }
-                if let Some(cut) = &timeline.cut {
-                    crate::cut::finding(device, cut, &timeline.replay, &mut findings);
                 }
                 classes::replaced(device, timeline, &mut findings);
                 anomaly(device, timeline, &mut findings);

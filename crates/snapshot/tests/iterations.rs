@@ -70,3 +70,63 @@ fn the_first_of_equal_peaks_is_shown_where_no_other_has_more() {
         "{text}"
     );
 }
+
+const OUTPUT: Stack = &[("/app/net.py", "forward", 6), LAYER[1], ("/app/run.py", "main", 9)];
+const LOSS: Stack = &[("/app/run.py", "main", 11)];
+const BOUND: Stack = &[("/app/run.py", "main", 10)];
+
+#[test]
+fn results_that_wait_for_the_next_ones_are_told_with_the_peak_that_is_left() {
+    let mut run = Run::default();
+    run.old(0, 5);
+    // The result is bound to the name of the one before, and the loss takes 19 MiB at once.
+    for call in 0..5 {
+        run.alloc(1 + call % 2, 20, OUTPUT);
+        if call > 0 {
+            run.free(2 - call % 2, BOUND);
+        }
+        run.alloc(3, 19, LOSS).free(3, LOSS);
+    }
+    let (report, _) = run.report();
+    let own = made::finding(&report, "dominant-site").unwrap();
+    assert_eq!(
+        own["observation"],
+        "Device 0: /app/net.py:6:forward allocated 40.0 MiB of the 45.0 MiB in use at the peak (89%) in 2 blocks. They are results of 2 \
+         calls: /app/run.py:10:main frees the oldest only after the next call has allocated its own."
+    );
+    assert_eq!(
+        own["validation"],
+        "Freed before the next call allocates, memory in use peaks at 44.0 MiB instead of 45.0 MiB, before event 2, where \
+         /app/run.py:11:main holds 19.0 MiB. Without these, too, it peaks at 25.0 MiB."
+    );
+    assert!(
+        own["action"]
+            .as_str()
+            .unwrap()
+            .contains("Compute what /app/run.py:11:main allocates in parts, too")
+    );
+    // Graphs of two calls.
+    let graph = made::finding(&calls(4).report().0, "graph-without-backward").unwrap();
+    assert!(
+        graph["observation"]
+            .as_str()
+            .unwrap()
+            .contains("They are the graphs of 2 calls: /app/run.py:9:main"),
+        "{graph}"
+    );
+    let validation = graph["validation"].as_str().unwrap();
+    assert!(
+        validation.ends_with("where the result is deleted (del) before the next call: 40.0 MiB."),
+        "{validation}"
+    );
+}
+
+#[test]
+fn blocks_of_one_call_are_no_results_of_several() {
+    let mut run = Run::default();
+    for _ in 0..3 {
+        run.alloc(1, 20, OUTPUT).alloc(2, 20, OUTPUT).free(1, BOUND).free(2, BOUND);
+    }
+    let own = made::finding(&run.report().0, "dominant-site").unwrap();
+    assert!(!own["observation"].as_str().unwrap().contains("calls"), "{own}");
+}

@@ -1,5 +1,6 @@
 //! How far the peak of a device falls without some of its allocations: the recorded events, replayed without them.
 
+use super::rebound::Rebound;
 use super::{Class, Life};
 use crate::inside::inside;
 use crate::site::{Sites, Update};
@@ -18,14 +19,16 @@ const MOST_LINES: usize = 5;
 
 /// An allocation and the levels that it is a part of.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+pub(super) struct Held {
     /// The first level with it.
-    from: usize,
+    pub(super) from: usize,
     /// The last level with it.
-    to: usize,
-    size: i64,
-    stack: StackId,
-    class: Class,
+    pub(super) to: usize,
+    pub(super) size: i64,
+    pub(super) stack: StackId,
+    /// The stack that frees it.
+    pub(super) freed_by: StackId,
+    pub(super) class: Class,
     /// Where the optimizer made it in place of an older block: the last level that has both.
     shared_to: usize,
     is_attention: bool,
@@ -34,11 +37,11 @@ struct Held {
 }
 
 /// The levels of a device, and the first of them that counts.
-type Levels<'a> = (&'a [i64], usize);
+pub(super) type Levels<'a> = (&'a [i64], usize);
 
 /// All allocations of a device whose events agree with its segments.
 #[derive(Debug, Default)]
-pub(crate) struct Lives(Vec<Held>);
+pub(crate) struct Lives(pub(super) Vec<Held>);
 
 /// What a call site holds at a peak.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,6 +61,8 @@ pub(crate) struct AtPeak {
     pub(crate) stands_from: Option<usize>,
     /// The deepest frame of the module that the site calls, and what it holds of the bytes.
     pub(crate) inside: Option<(String, i64)>,
+    /// Whether they are equal results of several calls.
+    pub(crate) rebound: Option<Rebound>,
 }
 
 /// What an optimizer of PyTorch holds at the peak, and frees again within its step.
@@ -86,6 +91,8 @@ pub(crate) struct Falls {
     pub(crate) sites: Option<i64>,
     /// These call sites, the first one first.
     pub(crate) makers: Vec<AtPeak>,
+    /// Whether the activations are those of several calls.
+    pub(crate) graphs: Option<Rebound>,
     /// The peak where each tensor that the optimizer makes in place of an older one has the same memory.
     pub(crate) merged: i64,
     /// The first level that the replays count: 0, except where another peak than the first is shown.
@@ -150,6 +157,7 @@ impl Lives {
             to: life.ended.unwrap_or(usize::MAX),
             size: life.size,
             stack: life.stack,
+            freed_by: life.freed_by,
             class,
             shared_to: life.replaces.map_or(0, |of| of.1),
             is_attention: life.is_attention(),
@@ -178,14 +186,12 @@ impl Lives {
         (gain >= peak.saturating_mul(LEAST_FALL)).then_some(steady)
     }
 
-    /// The highest level without some allocations, and its place, from the first level that counts on. `to` is the last level of each
-    /// that is taken out.
+    /// The highest level and its place, from the first level that counts on, where allocations are taken out of some levels each.
     #[inline(never)]
-    fn peak_with(
+    pub(super) fn peak_with(
         &self,
         (levels, from): Levels<'_>,
-        is_out: &dyn Fn(&Held) -> bool,
-        to: &dyn Fn(&Held) -> usize,
+        out_of: &dyn Fn(&Held) -> Option<(usize, usize)>,
     ) -> (i64, usize) {
         let mut changes = vec![0_i64; levels.len()];
         let mut change = |at: usize, by: i64| {
@@ -193,9 +199,10 @@ impl Lives {
                 *sum = sum.saturating_add(by);
             }
         };
-        for held in self.0.iter().filter(|held| is_out(held)) {
-            change(held.from, held.size);
-            change(to(held).saturating_add(1), held.size.saturating_neg());
+        for held in &self.0 {
+            let Some((from, to)) = out_of(held) else { continue };
+            change(from, held.size);
+            change(to.saturating_add(1), held.size.saturating_neg());
         }
         let (mut peak, mut out) = ((i64::MIN, 0), 0_i64);
         for (at, (level, change)) in levels.iter().zip(&changes).enumerate() {
@@ -210,7 +217,7 @@ impl Lives {
 
     /// The same without the whole lives of these allocations.
     fn peak_without(&self, levels: Levels<'_>, is_out: &dyn Fn(&Held) -> bool) -> (i64, usize) {
-        self.peak_with(levels, is_out, &|held| held.to)
+        self.peak_with(levels, &|held| is_out(held).then_some((held.from, held.to)))
     }
 
     /// The call site that holds most of a level, but for some; else the function whose lines do. Parameters and the state of the
@@ -221,7 +228,7 @@ impl Lives {
         (level, event): (i64, usize),
         (stacks, sites): (&Stacks, &Sites),
         known: &[usize],
-        n_levels: usize,
+        levels: Levels<'_>,
     ) -> Option<(Vec<usize>, AtPeak)> {
         let mut sums = vec![0_i64; sites.len()];
         let is_there =
@@ -252,17 +259,29 @@ impl Lives {
         let activations = own.clone().filter(|held| held.class == Class::Activation);
         let activations = activations.fold(0_i64, |sum, held| sum.saturating_add(held.size));
         let is_standing =
-            |held: &Held| held.to == usize::MAX && held.from <= n_levels / FIRST_EVENTS;
+            |held: &Held| held.to == usize::MAX && held.from <= levels.0.len() / FIRST_EVENTS;
         let last = own.clone().map(|held| held.from).max();
         let stands_from = last.filter(|_| own.clone().all(is_standing));
         let blocks: Vec<(StackId, i64)> = own.map(|held| (held.stack, held.size)).collect();
         let n = blocks.len() as u64;
         let inside = if found.len() == 1 { inside(stacks, &blocks) } else { None };
         let n_lines = found.len();
+        let is_own = |held: &Held| found == [sites.site(held.stack)];
+        let rebound = self.rebound(levels, event, &is_own, sites);
         let site = name;
         let blocks = n;
-        let of =
-            AtPeak { site, n_lines, bytes, blocks, level, event, activations, stands_from, inside };
+        let of = AtPeak {
+            site,
+            n_lines,
+            bytes,
+            blocks,
+            level,
+            event,
+            activations,
+            stands_from,
+            inside,
+            rebound,
+        };
         Some((found, of))
     }
 
@@ -304,9 +323,16 @@ impl Lives {
             attention: without(&|held| held.is_attention),
             temporaries: self.temporaries((levels, from), at, names.0),
             from,
+            graphs: self.rebound(
+                (levels, from),
+                at,
+                &|held| held.class == Class::Activation,
+                names.1,
+            ),
             merged: self
-                .peak_with((levels, from), &|held| held.shared_to > held.from, &|held| {
-                    held.shared_to.min(held.to)
+                .peak_with((levels, from), &|held| {
+                    let to = held.shared_to.min(held.to);
+                    (held.shared_to > held.from).then_some((held.from, to))
                 })
                 .0,
             ..Falls::default()
@@ -314,7 +340,7 @@ impl Lives {
         let (mut known, mut next) = (Vec::new(), (peak, at));
         while falls.sites.is_none()
             && falls.makers.len() < MOST_EQUAL
-            && let Some((found, maker)) = self.maker(next, names, &known, levels.len())
+            && let Some((found, maker)) = self.maker(next, names, &known, (levels, from))
         {
             known.extend(found);
             falls.makers.push(maker);

@@ -26,6 +26,8 @@ pub(crate) struct Life {
     pub(crate) size: i64,
     /// The stack that allocated; 0 where the file does not have it.
     pub(crate) stack: StackId,
+    /// The stack that freed; 0 while in use, and where the file does not have it.
+    pub(crate) freed_by: StackId,
     /// Whether something of another phase than that of the birth happened in between.
     pub(super) spans_phases: bool,
     /// What it replaces, if the optimizer made it in place of an older block, and the event that freed that.
@@ -121,6 +123,7 @@ pub(super) fn told(
                     ended: Some(at),
                     size: event.size,
                     stack: allocated.unwrap_or_default(),
+                    freed_by: stack,
                     spans_phases: spans(birth, born, &seen),
                     replaces: replaced.of(born),
                     is_as_unused: false,
@@ -153,6 +156,7 @@ pub(super) fn told(
             ended: None,
             size,
             stack,
+            freed_by: 0,
             spans_phases: spans(birth, born, &seen),
             replaces: replaced.of(born),
             is_as_unused: unused.binary_search(&(stack, size)).is_ok(),

@@ -4,7 +4,7 @@
 use report::units::{count, plural};
 use report::{Confidence, Finding};
 
-use super::peak::{NEARLY_EQUAL, falls};
+use super::peak::{NEARLY_EQUAL, calls, falls};
 use crate::amounts::{percent, size};
 use crate::claim::put;
 use crate::classes::Class;
@@ -135,6 +135,8 @@ pub(super) fn unused_graph(device: &str, timeline: &Timeline, to: &mut Vec<Findi
         size(peak),
     );
     let is_all = timeline.classes.bytes_of(Class::Activation) == bytes;
+    let graphs = timeline.classes.falls.graphs.as_ref().filter(|_| is_all);
+    let observation = observation + &graphs.map_or_else(String::new, |it| calls(it, "the graphs"));
     let rest = timeline.classes.falls.class.filter(|_| is_all);
     let rest =
         rest.filter(|_| timeline.classes.largest().is_some_and(|it| it.0 == Class::Activation));
@@ -146,14 +148,19 @@ pub(super) fn unused_graph(device: &str, timeline: &Timeline, to: &mut Vec<Findi
             &observation,
             "Outside torch.no_grad() and torch.inference_mode(), each layer keeps for backward what the next layers no longer need.",
             "For inference and evaluation, call the model under torch.inference_mode() or torch.no_grad().",
-            &rest.map_or_else(String::new, |rest| {
+            &(rest.map_or_else(String::new, |rest| {
                 falls(
                     timeline,
                     "these blocks",
                     (peak, rest),
                     "On top comes what one layer needs while it runs.",
                 )
-            }),
+            }) + &graphs.map_or_else(String::new, |it| {
+                format!(
+                    " With the graph, where the result is deleted (del) before the next call: {}.",
+                    size(it.rest.0)
+                )
+            })),
             &format!("classes.{device}"),
         ],
     );
