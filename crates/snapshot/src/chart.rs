@@ -351,12 +351,12 @@ fn times(trace: &[Event]) -> Vec<i64> {
 fn marks(trace: &[Event], replay: &Replay) -> Vec<Mark> {
     let size = |of: i64| report::units::bytes(of.max(0) as u64);
     let peak = Mark {
-        at: replay.peak_index,
+        at: replay.shown.index,
         is_oom: false,
         text: format!(
             "Peak: {} before event {}",
             size(replay.peak_requested),
-            report::units::count(replay.peak_index as u64)
+            report::units::count(replay.shown.index as u64)
         ),
     };
     let ooms = trace.iter().enumerate().filter(|(_, event)| event.action == Action::Oom);

@@ -4,21 +4,28 @@
 //! frees ([`rules`]). What no rule tells is unknown, with the reason.
 
 mod falls;
+mod marks;
+mod rebound;
+mod replaced;
 mod rules;
+mod told;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use report::{Cell, Column, Confidence, Row, Unit};
 use serde::Serialize;
 
 use crate::amounts::amount;
-use crate::model::{Action, Event, Snapshot};
+use crate::model::Snapshot;
+use crate::shown::Shown;
 use crate::site::{Phase, Sites};
-use crate::stacks::StackId;
 use falls::Lives;
 pub(crate) use falls::{AtPeak, Falls, function_of};
-pub(crate) use rules::Marks;
-use rules::{MAYBE_ACTIVATIONS, NEVER_USED, RULES, Rule};
+pub(crate) use marks::Marks;
+pub(crate) use rebound::Rebound;
+use rules::{MAYBE_ACTIVATIONS, NEVER_USED, NOT_YET_FREED, RULES, Rule};
+use told::told;
+pub(crate) use told::{Life, lives};
 
 /// What an allocation is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -56,43 +63,6 @@ impl Class {
     }
 }
 
-/// From an allocation to its free.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Life {
-    pub(crate) address: u64,
-    /// The stack that allocated; `None` where the file does not have it.
-    birth: Option<Marks>,
-    /// The event; `None` before the first one.
-    pub(crate) born: Option<usize>,
-    /// The stack that freed; `None` while in use.
-    death: Option<Marks>,
-    /// The event of the free.
-    pub(crate) ended: Option<usize>,
-    /// Requested bytes.
-    pub(crate) size: i64,
-    /// The stack that allocated; 0 where the file does not have it.
-    pub(crate) stack: StackId,
-    /// Whether something of another phase than that of the birth happened in between.
-    spans_phases: bool,
-}
-
-/// What is known of the whole recording.
-#[derive(Clone, Copy, Debug, Default)]
-struct Run {
-    /// Whether backward runs in threads whose stacks are not recorded, as when only Python frames are: much is allocated without
-    /// a stack, next to nothing in backward, and it is a training step.
-    has_nameless_backward: bool,
-    /// The phase of the last event that has one.
-    last: Option<Phase>,
-    /// Whether something shows a step of training.
-    is_training: bool,
-    /// Whether an event is of backward or of the optimizer.
-    has_backward: bool,
-    /// The place of the failed allocation that ended the run: what is freed behind it was in use until then. The end of the events on
-    /// another device than the one that failed.
-    failed: Option<usize>,
-}
-
 /// The bytes that one rule tells.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct ClassRow {
@@ -120,6 +90,8 @@ pub(crate) struct Classes {
     pub(crate) attention: Vec<(String, i64)>,
     /// Bytes of state that the optimizer allocated, and of state that it freed: where it makes its state anew, and does not write to it.
     pub(crate) state: (i64, i64),
+    /// Bytes of parameters that the optimizer made in place of older ones.
+    pub(crate) parameters: i64,
     /// Bytes of activations at the peak that were allocated inside of torch.utils.checkpoint.
     pub(crate) checkpointed: i64,
     /// Bytes of activations at the peak that were freed with the graph, without a backward pass.
@@ -130,15 +102,15 @@ pub(crate) struct Classes {
     pub(crate) falls: Falls,
 }
 
-/// Sums the bytes by rule. The events must agree with the segments. `levels` are those of requested bytes, `peak` is the first place
-/// of the highest one.
+/// Sums the bytes by rule. The events must agree with the segments. `levels` are those of requested bytes.
 pub(crate) fn classes(
     snapshot: &Snapshot,
     device: i64,
-    (levels, peak): (&[i64], usize),
+    (levels, shown): (&[i64], &Shown),
     sites: &Sites,
     marks: &[Marks],
 ) -> Classes {
+    let peak = shown.index;
     let mut sums = Sums {
         peak,
         rows: vec![(0, 0, 0, 0); RULES.len()],
@@ -146,6 +118,7 @@ pub(crate) fn classes(
         attention: BTreeMap::new(),
         has_softmax: false,
         state: (0, 0),
+        parameters: 0,
         checkpointed: 0,
     };
     let mut lives = Lives::default();
@@ -160,155 +133,13 @@ pub(crate) fn classes(
     let class = classes.largest().map(|largest| largest.0);
     let at = (levels.get(peak).copied().unwrap_or_default(), peak);
     let is_replaced = classes.state.1 > 0;
-    classes.falls = lives.falls(levels, at, class, (&snapshot.stacks, sites));
+    classes.falls = lives.falls((levels, shown.settled), at, class, (&snapshot.stacks, sites));
     classes.falls.steady = lives.steady(levels).filter(|_| !is_replaced);
     classes
 }
 
 fn class_of(rule: usize) -> Class {
     RULES.get(rule).map_or(Class::Unknown, |rule| rule.class)
-}
-
-/// Calls `each` with every life and its class.
-pub(crate) fn lives(
-    snapshot: &Snapshot,
-    device: i64,
-    marks: &[Marks],
-    mut each: impl FnMut(&Life, Class),
-) {
-    let _ = told(snapshot, device, marks, |life, rule| each(life, class_of(rule)));
-}
-
-/// Calls `each` with every life and the place of the rule that tells it.
-#[inline(never)]
-fn told(
-    snapshot: &Snapshot,
-    device: i64,
-    marks: &[Marks],
-    mut each: impl FnMut(&Life, usize),
-) -> Run {
-    let trace = snapshot.trace(device);
-    let of = |stack: StackId| marks.get(stack as usize).copied().filter(|marks| marks.has_frames);
-    let mut run = Run::of(trace, &of);
-    run.is_training |= snapshot.annotations.iter().any(|mark| mark.name.starts_with("Optimizer."));
-    let has_failed = snapshot.traces.iter().any(|trace| fatal(trace).is_some());
-    run.failed = fatal(trace).or_else(|| has_failed.then_some(trace.len()));
-    let mut open: HashMap<u64, usize> = HashMap::new();
-    let mut freed_by: HashMap<u64, StackId> = HashMap::new();
-    // The last event of each phase.
-    let mut seen: Vec<(Phase, usize)> = Vec::new();
-    let see = |phase: Option<Phase>, at: usize, seen: &mut Vec<(Phase, usize)>| {
-        let Some(phase) = phase else { return };
-        match seen.iter_mut().find(|(known, _)| *known == phase) {
-            Some((_, last)) => *last = at,
-            None => seen.push((phase, at)),
-        }
-    };
-    let spans = |birth: Option<Marks>, born: Option<usize>, seen: &[(Phase, usize)]| {
-        let own = birth.map(|marks| marks.phase);
-        let is_step = |phase: &Phase| {
-            !matches!(phase, Phase::Unknown | Phase::Other | Phase::Moved | Phase::Method)
-        };
-        let mut others = seen.iter().filter(|(phase, _)| is_step(phase) && Some(*phase) != own);
-        others.any(|(_, at)| born.is_none_or(|born| *at > born))
-    };
-    for (at, event) in trace.iter().enumerate() {
-        match event.action {
-            Action::Alloc => {
-                open.insert(event.address, at);
-                see(of(event.stack).map(|marks| marks.phase), at, &mut seen);
-            }
-            Action::FreeRequested => {
-                freed_by.insert(event.address, event.stack);
-            }
-            Action::FreeCompleted => {
-                let born = open.remove(&event.address);
-                let stack = freed_by.remove(&event.address).unwrap_or(event.stack);
-                let allocated = born.and_then(|born| trace.get(born)).map(|event| event.stack);
-                let birth = allocated.and_then(of);
-                let death = of(stack);
-                let is_unwound = run.failed.is_some_and(|failed| failed < at);
-                let life = Life {
-                    address: event.address,
-                    birth,
-                    born,
-                    death: (!is_unwound).then(|| death.unwrap_or_default()),
-                    ended: Some(at),
-                    size: event.size,
-                    stack: allocated.unwrap_or_default(),
-                    spans_phases: spans(birth, born, &seen),
-                };
-                run.tell(&life, &mut each);
-                see(death.map(|marks| marks.phase), at, &mut seen);
-            }
-            _ => {}
-        }
-    }
-    for block in snapshot.live_at_end(device) {
-        let born = open.remove(&block.address);
-        let event = born.and_then(|born| trace.get(born));
-        let stack = event.map_or(block.stack, |event| event.stack);
-        let birth = of(stack);
-        let life = Life {
-            address: block.address,
-            birth,
-            born,
-            death: None,
-            ended: None,
-            size: event.map_or(block.requested, |event| event.size),
-            stack,
-            spans_phases: spans(birth, born, &seen),
-        };
-        run.tell(&life, &mut each);
-    }
-    run
-}
-
-/// The place of a failed allocation that nothing is allocated after.
-fn fatal(trace: &[Event]) -> Option<usize> {
-    let is_end = |event: &Event| matches!(event.action, Action::Oom | Action::Alloc);
-    let last = trace.iter().rposition(is_end)?;
-    trace.get(last).filter(|event| event.action == Action::Oom).map(|_| last)
-}
-
-impl Life {
-    /// The phase of the stack that allocated.
-    pub(crate) fn birth_phase(&self) -> Phase {
-        self.birth.map_or(Phase::Unknown, |birth| birth.phase)
-    }
-
-    /// Whether a function that computes attention allocated, and no fused kernel of it.
-    pub(crate) fn is_attention(&self) -> bool {
-        self.birth.as_ref().is_some_and(Marks::is_attention)
-    }
-}
-
-impl Run {
-    fn tell(&self, life: &Life, each: &mut impl FnMut(&Life, usize)) {
-        if let Some(rule) = RULES.iter().position(|rule| (rule.holds)(life, self)) {
-            each(life, rule);
-        }
-    }
-
-    fn of(trace: &[Event], of: &impl Fn(StackId) -> Option<Marks>) -> Self {
-        let mut run = Self::default();
-        let (mut nameless, mut backward) = (0u64, 0u64);
-        for event in trace {
-            let is_birth = event.action == Action::Alloc;
-            let Some(marks) = of(event.stack) else {
-                nameless += u64::from(is_birth);
-                continue;
-            };
-            run.has_backward |= matches!(marks.phase, Phase::Optimizer | Phase::Backward);
-            if is_birth || event.action == Action::FreeCompleted {
-                backward += u64::from(is_birth && marks.phase == Phase::Backward);
-                run.last = Some(marks.phase);
-            }
-        }
-        run.is_training = run.has_backward;
-        run.has_nameless_backward = run.is_training && nameless > 10 * backward;
-        run
-    }
 }
 
 struct Sums {
@@ -320,6 +151,8 @@ struct Sums {
     has_softmax: bool,
     /// State of an optimizer: allocated, freed by it.
     state: (i64, i64),
+    /// Parameters that an optimizer made in place of older ones.
+    parameters: i64,
     checkpointed: i64,
 }
 
@@ -335,7 +168,11 @@ impl Sums {
             let sum =
                 |sum: i64, is_part: bool| sum.saturating_add(if is_part { life.size } else { 0 });
             let is_freed = life.has_ended(Phase::Optimizer);
-            self.state = (sum(self.state.0, life.born.is_some()), sum(self.state.1, is_freed));
+            let is_made = life.birth_phase() == Phase::Optimizer;
+            self.state = (sum(self.state.0, is_made), sum(self.state.1, is_freed));
+        }
+        if rule.class == Class::Parameter && life.replaces.is_some() {
+            self.parameters = self.parameters.saturating_add(life.size);
         }
         let is_at_peak = life.born.is_none_or(|born| born < self.peak)
             && life.ended.is_none_or(|ended| ended >= self.peak);
@@ -380,11 +217,11 @@ impl Sums {
         let mut attention: Vec<_> =
             attention.map(|(site, bytes)| (sites.name(site).to_owned(), bytes)).collect();
         attention.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        let (state, checkpointed) = (self.state, self.checkpointed);
-        let is_unused = |row: &&ClassRow| row.rule == NEVER_USED;
-        let never_used = rows.iter().find(is_unused).map_or(0, |row| row.peak_bytes);
+        let (state, parameters, checkpointed) = (self.state, self.parameters, self.checkpointed);
+        let is_unused = |row: &&ClassRow| [NEVER_USED, NOT_YET_FREED].contains(&row.rule);
+        let never_used = rows.iter().filter(is_unused).map(|row| row.peak_bytes).sum();
         let rest = Classes::default();
-        Classes { rows, peak_sites, attention, state, checkpointed, never_used, ..rest }
+        Classes { rows, peak_sites, attention, state, parameters, checkpointed, never_used, ..rest }
     }
 }
 

@@ -54,6 +54,9 @@ pub(crate) fn findings(snapshot: &Snapshot, report: &SnapshotReport) -> Vec<Find
             inconsistent(device, timeline, &mut findings);
             oom::out_of_memory(report, device, timeline, &mut findings);
             if timeline.is_usable() {
+                if let Some(cut) = &timeline.cut {
+                    crate::cut::finding(device, cut, &timeline.replay, &mut findings);
+                }
                 classes::unused_graph(device, timeline, &mut findings);
                 classes::attention(device, timeline, &mut findings);
                 classes::temporaries(device, timeline, &mut findings);

@@ -27,6 +27,9 @@ const LEAST_EQUAL: f64 = 99.0;
 /// A call site is named instead of a class of which it holds this part, in percent.
 const MOST_OF_CLASS: f64 = 90.0;
 
+/// A peak that is reached at least as often is that of alike iterations.
+const LEAST_TIMES: usize = 3;
+
 /// The device and the sentence; `None` where nothing more than its state is recorded, or where only a part of the file was read.
 pub(crate) fn headline(report: &SnapshotReport) -> Option<(&str, String)> {
     if report.reading.is_partial() {
@@ -91,23 +94,37 @@ fn ran_out(device: &str, timeline: &Timeline, oom: &OomRow) -> String {
 fn peak(device: &str, timeline: &Timeline, report: &SnapshotReport) -> String {
     let replay = &timeline.replay;
     let n = timeline.levels.requested.len().saturating_sub(1);
-    let at = match replay.peak_index {
+    let shown = &replay.shown;
+    let at = match shown.index {
         0 => format!("before the first event of {}", count(n as u64)),
         index if index == n => format!("at the end of {} events", count(n as u64)),
         index => format!("before event {} of {}", count(index as u64), count(n as u64)),
     };
     let is_ranged = report.reading.left_out_of(device).is_some();
-    let scope = match (is_ranged, replay.peak_index == n) {
+    let at = match shown.nth {
+        1 => at,
+        nth => format!(
+            "{at} (at the {} of {} equal peaks, because more of it has a recorded allocation than at the first, before event {})",
+            ordinal(nth),
+            count(shown.times as u64),
+            count(replay.peak_index as u64)
+        ),
+    };
+    let scope = match (is_ranged, shown.index == n) {
         (true, _) => " in the chosen range",
         // (An allocation is the last event.)
         (_, true) => " (memory still grew when the recording ended: the run may peak higher)",
         _ => "",
     };
     let nameless = replay.peak_sites.first().filter(|top| top.site == NO_STACK);
-    let nameless = nameless.map_or(0, |top| top.bytes.min(replay.peak_untraced_bytes));
+    let nameless = nameless.map_or(0, |top| top.bytes.min(shown.untraced_bytes));
     let holder = holder_at_peak(timeline);
+    let subject = match timeline.cut {
+        Some(_) => "Of what is recorded, memory",
+        None => "Memory",
+    };
     format!(
-        "Memory in use peaks at {} on device {device}, {at}{scope}{}.{}",
+        "{subject} in use peaks at {} on device {device}, {at}{scope}{}.{}",
         size(replay.peak_requested),
         holder,
         match percent(nameless, replay.peak_requested) >= MOST_NAMELESS && !is_ranged {
@@ -117,6 +134,29 @@ fn peak(device: &str, timeline: &Timeline, report: &SnapshotReport) -> String {
         }
     ) + &steady(timeline)
         + &standing(timeline, &holder).filter(|_| !is_ranged).unwrap_or_default()
+}
+
+/// `2nd`, `3rd`, `11th`.
+fn ordinal(n: usize) -> String {
+    let end = match (n % 10, n % 100) {
+        (_, 11..=13) => "th",
+        (1, _) => "st",
+        (2, _) => "nd",
+        (3, _) => "rd",
+        _ => "th",
+    };
+    format!("{}{end}", count(n as u64))
+}
+
+/// That the peak recurs, to the byte, in most of the recording; `None` where that says little.
+pub(crate) fn recurs(device: &str, timeline: &Timeline) -> Option<String> {
+    let times = timeline.replay.shown.times;
+    (times >= LEAST_TIMES && timeline.ooms.is_empty()).then(|| {
+        format!(
+            "Device {device}: memory in use reaches this peak {} times, to the byte: nothing grows from one to the next.",
+            count(times as u64)
+        )
+    })
 }
 
 /// What is added to blocks that a call site holds for the whole recording. `holder` is the end of the sentence before.

@@ -3,6 +3,7 @@
 use report::units::{count, plural};
 
 use crate::amounts::{percent, share, size};
+use crate::headline::recurs;
 use crate::model::{LeftOut, Reading};
 use crate::report::{DeviceReport, OomRow, SnapshotReport, Timeline};
 use crate::site::NO_STACK;
@@ -42,7 +43,9 @@ pub(crate) fn intro(report: &SnapshotReport, first: Option<&(&str, String)>) -> 
         lines.extend(state(device, figures, report, is_first));
         lines.extend(private(device, figures).filter(|_| !report.is_bystander(figures)));
         let usable = figures.timeline.as_ref().filter(|it| it.is_usable() && !reading.is_partial());
-        lines.extend(usable.and_then(|it| flat(device, &it.by_step)));
+        let grows = figures.leaks.as_ref().is_some_and(|leaks| !leaks.is_empty());
+        let recurs = |it| if grows { None } else { recurs(device, it) };
+        lines.extend(usable.and_then(|it| flat(device, &it.by_step).or_else(|| recurs(it))));
         lines.extend(by_size(device, figures));
     }
     lines.extend(not_recorded(report));

@@ -85,7 +85,7 @@ pub(crate) fn over_events(device: &str, chart: &Chart, replay: &Replay) -> Optio
             "Memory over {} events: at most {} requested, before event {}, and {} reserved. The tables have the figures.",
             count(n as u64 - 1),
             size(replay.peak_requested),
-            count(replay.peak_index as u64),
+            count(replay.shown.index as u64),
             size(replay.peak_reserved)
         ),
         width: WIDTH,

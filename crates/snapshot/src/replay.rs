@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::inside::{callers, inside};
 use crate::model::{Action, Block, Event, Snapshot};
+use crate::shown::{Shown, shown};
 use crate::site::{ByPhase, SiteRow, Sites, Sums, as_reference};
 use crate::stacks::StackId;
 
@@ -54,9 +55,12 @@ pub(crate) struct Replay {
     #[serde(serialize_with = "as_reference")]
     pub(crate) peak_by_phase: ByPhase,
     pub(crate) peak_by_site: Vec<SiteRow>,
-    /// All of them, by cause.
+    /// Of the peak that is shown: all of them, by cause.
     #[serde(skip)]
     pub(crate) peak_sites: Vec<SiteRow>,
+    /// The peak that is shown; the first one is that of the figures above.
+    #[serde(skip)]
+    pub(crate) shown: Shown,
 }
 
 /// Call sites whose modules are looked into.
@@ -258,6 +262,52 @@ fn peak_sites(
     rows
 }
 
+/// What is in use at one level.
+struct AtLevel {
+    count: u64,
+    bytes: i64,
+    /// Bytes from before the first event.
+    untraced: i64,
+    by_phase: ByPhase,
+    references: Vec<SiteRow>,
+    sites: Vec<SiteRow>,
+}
+
+/// What is in use before the event `at`. `end`: the blocks after the last event, and the events without effect.
+#[inline(never)]
+fn at_level(
+    snapshot: &Snapshot,
+    (trace, sites): (&[Event], &Sites),
+    at: usize,
+    (end, ignored): (Live, &[usize]),
+) -> AtLevel {
+    let live = live_at(trace, at, end, ignored);
+    let before = forward(trace.get(..at).unwrap_or_default()).live;
+    let mut live: Vec<(u64, (i64, StackId))> = live.into_iter().collect();
+    live.sort_unstable();
+    let mut sums = Sums::new(sites);
+    let (mut bytes, mut untraced) = (0i64, 0i64);
+    let mut blocks: Vec<(StackId, i64)> = Vec::new();
+    for (address, (size, stack)) in &live {
+        bytes = bytes.saturating_add(*size);
+        let birth = before.get(address).and_then(|index| trace.get(*index));
+        if birth.is_none() {
+            untraced = untraced.saturating_add(*size);
+        }
+        let stack = birth.map_or(*stack, |event| event.stack);
+        sums.add(stack, *size);
+        blocks.push((stack, *size));
+    }
+    AtLevel {
+        count: live.len() as u64,
+        bytes,
+        untraced,
+        sites: peak_sites(snapshot, sites, &sums, &blocks, bytes),
+        by_phase: sums.phases.clone(),
+        references: sums.references(),
+    }
+}
+
 /// Replays the events of a device.
 #[inline(never)]
 pub(crate) fn replay(snapshot: &Snapshot, device: i64, sites: &Sites) -> (Replay, Levels) {
@@ -289,28 +339,23 @@ pub(crate) fn replay(snapshot: &Snapshot, device: i64, sites: &Sites) -> (Replay
     let (peak_index, peak_requested) = peak(&levels.requested);
     let (peak_reserved_index, peak_reserved) = peak(&levels.reserved);
 
-    let live = live_at(trace, peak_index, end, &faults.ignored);
-    let before = forward(trace.get(..peak_index).unwrap_or_default()).live;
-    let mut live: Vec<(u64, (i64, StackId))> = live.into_iter().collect();
-    live.sort_unstable();
-    let mut sums = Sums::new(sites);
-    let (mut bytes, mut untraced) = (0i64, 0i64);
-    let mut at_peak: Vec<(StackId, i64)> = Vec::new();
-    for (address, (size, stack)) in &live {
-        bytes = bytes.saturating_add(*size);
-        let birth = before.get(address).and_then(|index| trace.get(*index));
-        if birth.is_none() {
-            untraced = untraced.saturating_add(*size);
-        }
-        let stack = birth.map_or(*stack, |event| event.stack);
-        sums.add(stack, *size);
-        at_peak.push((stack, *size));
-    }
-    let peak_sites = peak_sites(snapshot, sites, &sums, &at_peak, bytes);
+    let ends = (end, &*faults.ignored);
+    let at_peak = at_level(snapshot, (trace, sites), peak_index, ends.clone());
     let faulty = double_alloc + faults.orphans + faults.double_frees + faults.mismatches > 0
         || later_faults > 0
         || negative > 0
         || over > 0;
+    let is_matching = agree == traced.len() as u64 && !faulty;
+    let mut shown = Shown { index: peak_index, nth: 1, times: 1, ..Shown::default() };
+    if is_matching {
+        shown = self::shown(trace, &levels.requested, (peak_index, peak_requested));
+    }
+    let other = shown.index != peak_index;
+    let other = other.then(|| at_level(snapshot, (trace, sites), shown.index, ends));
+    let of_shown = other.as_ref().unwrap_or(&at_peak);
+    shown.untraced_bytes = of_shown.untraced;
+    shown.by_phase.clone_from(&of_shown.by_phase);
+    let peak_sites = of_shown.sites.clone();
     let replay = Replay {
         agree,
         trace_live_end: traced.len() as u64,
@@ -322,7 +367,7 @@ pub(crate) fn replay(snapshot: &Snapshot, device: i64, sites: &Sites) -> (Replay
         max_live_over_reserved: over,
         negative_levels: negative as u64,
         timeline_usable: trace.len() > 1,
-        trace_matches_snapshot: agree == traced.len() as u64 && !faulty,
+        trace_matches_snapshot: is_matching,
         start_requested: levels.requested.first().copied().unwrap_or_default(),
         end_requested: requested,
         start_reserved: levels.reserved.first().copied().unwrap_or_default(),
@@ -332,12 +377,13 @@ pub(crate) fn replay(snapshot: &Snapshot, device: i64, sites: &Sites) -> (Replay
         peak_reserved,
         peak_reserved_index,
         peak_reserved_time_us: time(peak_reserved_index),
-        peak_live_count: live.len() as u64,
-        peak_live_bytes: bytes,
-        peak_untraced_bytes: untraced,
-        peak_by_phase: sums.phases.clone(),
-        peak_by_site: sums.references(),
+        peak_live_count: at_peak.count,
+        peak_live_bytes: at_peak.bytes,
+        peak_untraced_bytes: at_peak.untraced,
+        peak_by_phase: at_peak.by_phase,
+        peak_by_site: at_peak.references,
         peak_sites,
+        shown,
     };
     (replay, levels)
 }

@@ -8,6 +8,7 @@ use report::Drawing;
 
 use crate::chart::Chart;
 use crate::classes::{ClassRow, Classes};
+use crate::cut::{Cut, cut};
 use crate::inside::{callers, inside};
 use crate::leaks::{LeakRow, leaks};
 use crate::model::{Action, Event, Reading, Segment, Snapshot};
@@ -37,6 +38,9 @@ pub struct SnapshotReport {
     pub(crate) cache_releases: BTreeMap<String, Releases>,
     /// Memory by step, by device whose steps are marked.
     pub(crate) memory_by_step: BTreeMap<String, Vec<StepRow>>,
+    /// The peak that `classes` and findings are of, by device where it is another than the first of several that are equal.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) shown_peak: BTreeMap<String, ShownPeak>,
     /// What other settings of the allocator would have reserved, by device with events.
     pub(crate) what_if: BTreeMap<String, WhatIf>,
     /// What follows.
@@ -44,6 +48,17 @@ pub struct SnapshotReport {
     /// Whether it has more than the figures of the reference program.
     #[serde(skip)]
     pub(crate) is_complete: bool,
+}
+
+/// A peak that is not the first of those that are equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct ShownPeak {
+    /// It is the state before the event of this index.
+    pub(crate) index: usize,
+    /// Its number among the equal ones, from 1 on.
+    pub(crate) nth: usize,
+    /// Peaks that are equal to the byte.
+    pub(crate) times: usize,
 }
 
 /// What the file records.
@@ -112,6 +127,9 @@ pub(crate) struct Timeline {
     /// What the allocations are for; empty where events and segments disagree.
     #[serde(skip)]
     pub(crate) classes: Classes,
+    /// Whether the oldest events are lost.
+    #[serde(skip)]
+    pub(crate) cut: Option<Cut>,
     /// Memory by step; empty where no steps are marked, and where events and segments disagree.
     #[serde(skip)]
     pub(crate) by_step: Vec<StepRow>,
@@ -189,6 +207,7 @@ pub(crate) fn figures(snapshot: &Snapshot) -> SnapshotReport {
         cache_releases: BTreeMap::new(),
         memory_by_step: BTreeMap::new(),
         classes: BTreeMap::new(),
+        shown_peak: BTreeMap::new(),
         what_if: BTreeMap::new(),
         findings: Vec::new(),
         is_complete: false,
@@ -320,6 +339,7 @@ fn timeline(snapshot: &Snapshot, device: i64, sites: &Sites) -> Timeline {
         alloc_sites: allocations.rows(),
         ooms: ooms(snapshot, device, &levels, sites),
         classes: Classes::default(),
+        cut: cut(snapshot, device).filter(|_| replay.trace_matches_snapshot),
         by_step: Vec::new(),
         has_varying_sizes: false,
         picture: None,
@@ -419,12 +439,12 @@ impl SnapshotReport {
         !figures.has_failed() && self.devices.values().any(DeviceReport::has_failed)
     }
 
-    /// The event before which a device's requested memory peaks. `None` without a usable timeline.
+    /// The event before which a device's requested memory peaks: of equal peaks the one that is shown. `None` without a usable timeline.
     #[must_use]
     pub fn peak_index(&self, device: &str) -> Option<usize> {
         let replay = &self.devices.get(device)?.timeline.as_ref()?.replay;
         (replay.timeline_usable && !self.reading.is_partial() && replay.trace_matches_snapshot)
-            .then_some(replay.peak_index)
+            .then_some(replay.shown.index)
     }
 
     /// The chart of a device; `None` where it has no events, or events that contradict the segments.

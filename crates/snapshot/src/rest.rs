@@ -8,7 +8,7 @@ use crate::findings::findings;
 use crate::model::{Segment, Snapshot};
 use crate::pictures;
 use crate::releases::releases;
-use crate::report::{SnapshotReport, Timeline};
+use crate::report::{ShownPeak, SnapshotReport, Timeline};
 use crate::site::Sites;
 use crate::steps::{has_varying_sizes, steps};
 use crate::whatif::what_if;
@@ -22,7 +22,13 @@ pub(crate) fn complete(snapshot: &Snapshot, mut report: SnapshotReport) -> Snaps
     let sites = Sites::of(&snapshot.stacks);
     let marks = Marks::all(&snapshot.stacks, &sites);
     let SnapshotReport {
-        devices, classes, memory_by_step, what_if: replays, cache_releases, ..
+        devices,
+        classes,
+        memory_by_step,
+        what_if: replays,
+        cache_releases,
+        shown_peak,
+        ..
     } = &mut report;
     for (name, figures) in devices {
         let Ok(device) = name.parse() else { continue };
@@ -42,6 +48,11 @@ pub(crate) fn complete(snapshot: &Snapshot, mut report: SnapshotReport) -> Snaps
         if !timeline.classes.rows.is_empty() {
             classes.insert(name.clone(), timeline.classes.rows.clone());
         }
+        let shown = &timeline.replay.shown;
+        if shown.nth > 1 {
+            let row = ShownPeak { index: shown.index, nth: shown.nth, times: shown.times };
+            shown_peak.insert(name.clone(), row);
+        }
         if !timeline.by_step.is_empty() {
             memory_by_step.insert(name.clone(), timeline.by_step.clone());
         }
@@ -60,7 +71,7 @@ fn add(
 ) {
     let trace = snapshot.trace(device);
     if timeline.is_usable() {
-        let levels = (&*timeline.levels.requested, timeline.replay.peak_index);
+        let levels = (&*timeline.levels.requested, &timeline.replay.shown);
         timeline.classes = classes(snapshot, device, levels, sites, marks);
         timeline.by_step = steps(snapshot, device, &timeline.levels);
         timeline.has_varying_sizes = has_varying_sizes(trace, &timeline.by_step);

@@ -192,7 +192,7 @@ fn totals_section(device: &str, figures: &DeviceReport) -> Section {
             figures.totals.active,
             // (The peak of a recording that ends with it is the state at the end.)
             figures.timeline.as_ref().is_some_and(|it| {
-                let is_end = || it.replay.peak_index == figures.events || repeats(figures, it);
+                let is_end = || it.replay.shown.index == figures.events || repeats(figures, it);
                 it.is_unwound() || it.is_usable() && is_end()
             }),
         ),
@@ -280,7 +280,7 @@ fn timeline_section(
             "Memory in use peaks at {}{}, before event {} of {}.",
             size(replay.peak_requested),
             if is_ranged { " in the chosen range" } else { "" },
-            count(replay.peak_index as u64),
+            count(replay.shown.index as u64),
             count(figures.events as u64),
         ));
     }
@@ -299,7 +299,8 @@ fn timeline_section(
     }
     section.drawings.extend(timeline.picture.clone());
     let phases: Vec<PhaseRow> = replay
-        .peak_by_phase
+        .shown
+        .by_phase
         .iter()
         .map(|(phase, bytes)| PhaseRow { phase: phase.label().to_owned(), bytes: *bytes })
         .collect();

@@ -4,6 +4,7 @@ use report::{Cell, Column, Row, Unit};
 use serde::Serialize;
 
 use crate::amounts::{amount, size};
+use crate::cut::missing_steps;
 use crate::leaks::step_ends;
 use crate::model::{Action, Event, Snapshot};
 use crate::replay::Levels;
@@ -13,6 +14,9 @@ use crate::replay::Levels;
 pub(crate) struct StepRow {
     /// From 1 on; 0 is what follows the last step.
     pub(crate) step: u64,
+    /// Whether it began before the first event.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_cut: bool,
     pub(crate) events: u64,
     pub(crate) peak_requested: i64,
     pub(crate) peak_reserved: i64,
@@ -34,22 +38,27 @@ const MOST_CHANGE: i64 = 100;
 pub(crate) fn flat(device: &str, rows: &[StepRow]) -> Option<String> {
     // The least and the most of both, over the steps from the second one on.
     let (mut n, mut peaks, mut ends) = (0, (i64::MAX, i64::MIN), (i64::MAX, i64::MIN));
-    for row in rows.iter().filter(|row| row.step > 1) {
+    let is_whole = |row: &&StepRow| row.step > 1 && !row.is_cut;
+    for row in rows.iter().filter(is_whole) {
         n += 1;
         peaks = (peaks.0.min(row.peak_requested), peaks.1.max(row.peak_requested));
         ends = (ends.0.min(row.end_requested), ends.1.max(row.end_requested));
     }
     let most = peaks.1 / MOST_CHANGE;
     // (A little more after each step is a leak, however slow.)
-    let mut own = rows.iter().filter(|row| row.step > 1).map(|row| row.end_requested);
+    let mut own = rows.iter().filter(is_whole).map(|row| row.end_requested);
     let rises = own.next().is_some_and(|first| {
         own.try_fold(first, |before, bytes| (bytes > before).then_some(bytes)).is_some()
     });
     if n < LEAST_STEPS || rises || ends.1 - ends.0 > most || peaks.1 - peaks.0 > most {
         return None;
     }
+    let which = match rows.first().is_some_and(|row| row.is_cut) {
+        true => "that are recorded as a whole",
+        false => "after the first",
+    };
     Some(format!(
-        "Device {device}: memory does not grow. Each of the {n} steps after the first peaks at {} and ends with {} in use, to within 1% of the peak.",
+        "Device {device}: memory does not grow. Each of the {n} steps {which} peaks at {} and ends with {} in use, to within 1% of the peak.",
         size(peaks.1),
         size(ends.1)
     ))
@@ -71,15 +80,18 @@ pub(crate) fn steps(snapshot: &Snapshot, device: i64, levels: &Levels) -> Vec<St
     if ends.is_empty() || !trace.iter().any(|event| event.time().is_some()) {
         return Vec::new();
     }
+    // (Of a step that ends before the first event nothing is recorded, and the next one has lost its beginning.)
+    let missing = missing_steps(trace, &ends);
     let mut rows = Vec::new();
     let mut from = 0;
-    for (step, end) in ends.iter().enumerate() {
+    for (step, end) in ends.iter().enumerate().skip(missing) {
         let is_inside = |event: &&Event| event.time().is_none_or(|time| time <= *end);
         let n = trace.get(from..).unwrap_or_default().iter().take_while(is_inside).count();
-        rows.push(row(step as u64 + 1, trace, from, from + n, levels));
+        let is_cut = missing > 0 && step == missing;
+        rows.push(StepRow { is_cut, ..row(step as u64 + 1, trace, from, from + n, levels) });
         from += n;
     }
-    if from < trace.len() {
+    if from < trace.len() && !rows.is_empty() {
         rows.push(row(0, trace, from, trace.len(), levels));
     }
     rows
@@ -94,6 +106,10 @@ pub(crate) fn has_varying_sizes(trace: &[Event], rows: &[StepRow]) -> bool {
     let (mut from, mut before) = (0, Vec::new());
     for row in rows.iter().filter(|row| row.step > 0) {
         let to = from + row.events as usize;
+        if row.is_cut {
+            from = to;
+            continue;
+        }
         let events = trace.get(from..to).unwrap_or_default().iter();
         let is_large = |event: &&Event| event.action == Action::Alloc && event.size > LEAST_BLOCK;
         let mut sizes: Vec<_> =
@@ -124,6 +140,7 @@ fn row(step: u64, trace: &[Event], from: usize, to: usize, levels: &Levels) -> S
     };
     StepRow {
         step,
+        is_cut: false,
         events: events.len() as u64,
         peak_requested: most(&levels.requested),
         peak_reserved: most(&levels.reserved),
@@ -140,9 +157,10 @@ impl Row for StepRow {
             key: "step",
             title: "Step",
             unit: Unit::Text,
-            help: "In the order of the recording: a step ends with its ProfilerStep annotation, else with Optimizer.step, else with a snapshot.",
+            help: "In the order of the recording: a step ends with its ProfilerStep annotation, else with Optimizer.step, else with a snapshot. Of a step that began before the first event only the end is recorded.",
             cell: |row| match row.step {
                 0 => "after the last".into(),
+                step if row.is_cut => Cell::Text(format!("{step} (its end)").into()),
                 step => Cell::Text(step.to_string().into()),
             },
         },

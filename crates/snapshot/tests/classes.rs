@@ -169,7 +169,7 @@ fn an_optimizer_that_makes_its_state_anew_is_a_finding() {
     let own = found(run.alloc(4, 1, MODULE)).unwrap();
     assert_eq!(
         own["observation"],
-        "Device 0: the optimizer allocates 20.0 MiB of state and frees 20.0 MiB of older state."
+        "Device 0: the optimizer allocates 20.0 MiB of state and frees 20.0 MiB of older state, in all its steps."
     );
     let action = own["action"].as_str().unwrap();
     assert!(action.contains("torch.optim with fused=True, or with foreach=False"), "{action}");
@@ -330,6 +330,10 @@ fn classes_add_up_to_the_peak_and_to_all_allocations() {
                 ("allocated_bytes", &figures["churn"]["alloc_bytes"]),
                 ("allocations", &figures["churn"]["alloc_count"]),
             ] {
+                // (Equal peaks may have other numbers of blocks.)
+                if key == "peak_count" && report["shown_peak"].get(device).is_some() {
+                    continue;
+                }
                 assert_eq!(sum(key), whole.as_i64().unwrap(), "{} {device} {key}", path.display());
             }
             told += 1;

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test: helpers fail as the tests do")]
 
+mod made;
+
 use serde_json::{Value, json};
 use snapshot::{Reader, analyze};
 
@@ -71,4 +73,37 @@ fn steps_of_the_corpus_add_up() {
         assert_eq!(most("peak_requested"), figures["replay"]["peak_requested"].as_i64(), "{stem}");
         assert_eq!(most("peak_reserved"), figures["replay"]["peak_reserved"].as_i64(), "{stem}");
     }
+}
+
+#[test]
+fn a_recording_that_lost_its_oldest_events_says_so() {
+    const STEP: made::Stack =
+        &[("/app/opt.py", "step", 3), ("/py/site-packages/torch/optim/optimizer.py", "step", 1)];
+    let mut run = made::Run::default();
+    run.mark("Optimizer.step#A.step", 0).mark("Optimizer.step#A.step", 0).mark("Forward", 0);
+    run.old(0, 20)
+        .old(1, 5)
+        .free(1, STEP)
+        .alloc(2, 8, STEP)
+        .free(2, STEP)
+        .mark("Optimizer.step#A.step", 0);
+    run.alloc(3, 2, STEP).mark("Optimizer.step#A.step", 0);
+    let (found, text) = run.report();
+    let rows = found["memory_by_step"]["0"].as_array().unwrap();
+    let of = |at: usize| (rows[at]["step"].as_i64().unwrap(), rows[at].get("is_cut").is_some());
+    assert_eq!((rows.len(), of(0), of(1)), (2, (3, true), (4, false)));
+    assert!(text.contains("Of what is recorded, memory in use peaks at 28.0 MiB"), "{text}");
+    assert!(text.contains("| 3 (its end) |"), "{text}");
+    let cut = made::finding(&found, "recording-cut").unwrap();
+    assert_eq!(
+        cut["observation"],
+        "Device 0: only the last 6 events are recorded, which span 52.0 µs; the first ones free blocks that no event allocates, and \
+         annotations begin 15.0 µs earlier. Steps 1 to 2 end before them."
+    );
+    // The steps alone, or the frees alone, are those of a recording that began late.
+    let mut run = made::Run::default();
+    run.old(0, 20).old(1, 5).free(1, STEP).alloc(2, 8, STEP).mark("Optimizer.step#A.step", 0);
+    let (found, text) = run.report();
+    assert_eq!(made::finding(&found, "recording-cut"), None);
+    assert!(!text.contains("Of what is recorded"), "{text}");
 }

@@ -1,5 +1,6 @@
 //! How far the peak of a device falls without some of its allocations: the recorded events, replayed without them.
 
+use super::rebound::Rebound;
 use super::{Class, Life};
 use crate::inside::inside;
 use crate::site::{Sites, Update};
@@ -18,22 +19,29 @@ const MOST_LINES: usize = 5;
 
 /// An allocation and the levels that it is a part of.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+pub(super) struct Held {
     /// The first level with it.
-    from: usize,
+    pub(super) from: usize,
     /// The last level with it.
-    to: usize,
-    size: i64,
-    stack: StackId,
-    class: Class,
+    pub(super) to: usize,
+    pub(super) size: i64,
+    pub(super) stack: StackId,
+    /// The stack that frees it.
+    pub(super) freed_by: StackId,
+    pub(super) class: Class,
+    /// Where the optimizer made it in place of an older block: the last level that has both.
+    shared_to: usize,
     is_attention: bool,
     /// How the optimizer updates whose temporary it is.
     update: Option<Update>,
 }
 
+/// The levels of a device, and the first of them that counts.
+pub(super) type Levels<'a> = (&'a [i64], usize);
+
 /// All allocations of a device whose events agree with its segments.
 #[derive(Debug, Default)]
-pub(crate) struct Lives(Vec<Held>);
+pub(crate) struct Lives(pub(super) Vec<Held>);
 
 /// What a call site holds at a peak.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +61,8 @@ pub(crate) struct AtPeak {
     pub(crate) stands_from: Option<usize>,
     /// The deepest frame of the module that the site calls, and what it holds of the bytes.
     pub(crate) inside: Option<(String, i64)>,
+    /// Whether they are equal results of several calls.
+    pub(crate) rebound: Option<Rebound>,
 }
 
 /// What an optimizer of PyTorch holds at the peak, and frees again within its step.
@@ -81,6 +91,12 @@ pub(crate) struct Falls {
     pub(crate) sites: Option<i64>,
     /// These call sites, the first one first.
     pub(crate) makers: Vec<AtPeak>,
+    /// Whether the activations are those of several calls.
+    pub(crate) graphs: Option<Rebound>,
+    /// The peak where each tensor that the optimizer makes in place of an older one has the same memory.
+    pub(crate) merged: i64,
+    /// The first level that the replays count: 0, except where another peak than the first is shown.
+    pub(crate) from: usize,
     /// What the next step needs, where that is more than the recorded peak.
     pub(crate) steady: Option<Steady>,
 }
@@ -141,7 +157,9 @@ impl Lives {
             to: life.ended.unwrap_or(usize::MAX),
             size: life.size,
             stack: life.stack,
+            freed_by: life.freed_by,
             class,
+            shared_to: life.replaces.map_or(0, |of| of.1),
             is_attention: life.is_attention(),
             update: life.update(),
         });
@@ -168,28 +186,38 @@ impl Lives {
         (gain >= peak.saturating_mul(LEAST_FALL)).then_some(steady)
     }
 
-    /// The highest level without some allocations, and its place.
+    /// The highest level and its place, from the first level that counts on, where allocations are taken out of some levels each.
     #[inline(never)]
-    fn peak_without(&self, levels: &[i64], is_out: &dyn Fn(&Held) -> bool) -> (i64, usize) {
+    pub(super) fn peak_with(
+        &self,
+        (levels, from): Levels<'_>,
+        out_of: &dyn Fn(&Held) -> Option<(usize, usize)>,
+    ) -> (i64, usize) {
         let mut changes = vec![0_i64; levels.len()];
         let mut change = |at: usize, by: i64| {
             if let Some(sum) = changes.get_mut(at) {
                 *sum = sum.saturating_add(by);
             }
         };
-        for held in self.0.iter().filter(|held| is_out(held)) {
-            change(held.from, held.size);
-            change(held.to.saturating_add(1), held.size.saturating_neg());
+        for held in &self.0 {
+            let Some((from, to)) = out_of(held) else { continue };
+            change(from, held.size);
+            change(to.saturating_add(1), held.size.saturating_neg());
         }
         let (mut peak, mut out) = ((i64::MIN, 0), 0_i64);
         for (at, (level, change)) in levels.iter().zip(&changes).enumerate() {
             out = out.saturating_add(*change);
             let rest = level.saturating_sub(out);
-            if rest > peak.0 {
+            if rest > peak.0 && at >= from {
                 peak = (rest, at);
             }
         }
         peak
+    }
+
+    /// The same without the whole lives of these allocations.
+    fn peak_without(&self, levels: Levels<'_>, is_out: &dyn Fn(&Held) -> bool) -> (i64, usize) {
+        self.peak_with(levels, &|held| is_out(held).then_some((held.from, held.to)))
     }
 
     /// The call site that holds most of a level, but for some; else the function whose lines do. Parameters and the state of the
@@ -200,7 +228,7 @@ impl Lives {
         (level, event): (i64, usize),
         (stacks, sites): (&Stacks, &Sites),
         known: &[usize],
-        n_levels: usize,
+        levels: Levels<'_>,
     ) -> Option<(Vec<usize>, AtPeak)> {
         let mut sums = vec![0_i64; sites.len()];
         let is_there =
@@ -231,23 +259,35 @@ impl Lives {
         let activations = own.clone().filter(|held| held.class == Class::Activation);
         let activations = activations.fold(0_i64, |sum, held| sum.saturating_add(held.size));
         let is_standing =
-            |held: &Held| held.to == usize::MAX && held.from <= n_levels / FIRST_EVENTS;
+            |held: &Held| held.to == usize::MAX && held.from <= levels.0.len() / FIRST_EVENTS;
         let last = own.clone().map(|held| held.from).max();
         let stands_from = last.filter(|_| own.clone().all(is_standing));
         let blocks: Vec<(StackId, i64)> = own.map(|held| (held.stack, held.size)).collect();
         let n = blocks.len() as u64;
         let inside = if found.len() == 1 { inside(stacks, &blocks) } else { None };
         let n_lines = found.len();
+        let is_own = |held: &Held| found == [sites.site(held.stack)];
+        let rebound = self.rebound(levels, event, &is_own, sites);
         let site = name;
         let blocks = n;
-        let of =
-            AtPeak { site, n_lines, bytes, blocks, level, event, activations, stands_from, inside };
+        let of = AtPeak {
+            site,
+            n_lines,
+            bytes,
+            blocks,
+            level,
+            event,
+            activations,
+            stands_from,
+            inside,
+            rebound,
+        };
         Some((found, of))
     }
 
     /// What an optimizer of PyTorch holds at a level, and frees again within its step.
     #[inline(never)]
-    fn temporaries(&self, levels: &[i64], at: usize, stacks: &Stacks) -> Option<Temporaries> {
+    fn temporaries(&self, levels: Levels<'_>, at: usize, stacks: &Stacks) -> Option<Temporaries> {
         let is_there = |held: &&Held| held.from <= at && at <= held.to && held.update.is_some();
         let own = self.0.iter().filter(is_there);
         let update = own.clone().max_by_key(|held| held.size)?.update?;
@@ -264,7 +304,7 @@ impl Lives {
     /// Replays the levels without what a finding may name.
     pub(crate) fn falls(
         &self,
-        levels: &[i64],
+        (levels, from): Levels<'_>,
         (peak, at): (i64, usize),
         class: Option<Class>,
         names: (&Stacks, &Sites),
@@ -274,26 +314,39 @@ impl Lives {
             (fall >= peak.saturating_mul(LEAST_FALL)).then_some(rest)
         };
         let without =
-            |is_out: &dyn Fn(&Held) -> bool| is_worth(self.peak_without(levels, is_out).0);
+            |is_out: &dyn Fn(&Held) -> bool| is_worth(self.peak_without((levels, from), is_out).0);
         let mut falls = Falls {
             class: class.and_then(|class| {
                 let drops_casts = class == Class::Activation;
                 without(&|held| held.class == class || drops_casts && held.class == Class::Cast)
             }),
             attention: without(&|held| held.is_attention),
-            temporaries: self.temporaries(levels, at, names.0),
+            temporaries: self.temporaries((levels, from), at, names.0),
+            from,
+            graphs: self.rebound(
+                (levels, from),
+                at,
+                &|held| held.class == Class::Activation,
+                names.1,
+            ),
+            merged: self
+                .peak_with((levels, from), &|held| {
+                    let to = held.shared_to.min(held.to);
+                    (held.shared_to > held.from).then_some((held.from, to))
+                })
+                .0,
             ..Falls::default()
         };
         let (mut known, mut next) = (Vec::new(), (peak, at));
         while falls.sites.is_none()
             && falls.makers.len() < MOST_EQUAL
-            && let Some((found, maker)) = self.maker(next, names, &known, levels.len())
+            && let Some((found, maker)) = self.maker(next, names, &known, (levels, from))
         {
             known.extend(found);
             falls.makers.push(maker);
             let is_known =
                 |held: &Held| !held.class.is_kept() && known.contains(&names.1.site(held.stack));
-            let (rest, place) = self.peak_without(levels, &is_known);
+            let (rest, place) = self.peak_without((levels, from), &is_known);
             next = (levels.get(place).copied().unwrap_or_default(), place);
             falls.sites = is_worth(rest);
         }

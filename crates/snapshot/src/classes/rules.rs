@@ -1,186 +1,14 @@
-//! The rules that tell what an allocation is for, and the frames that they look for.
+//! The rules that tell what an allocation is for, by its life.
 //!
 //! Sources: the phases of a training step in PyTorch (autograd saves what forward hands it and frees it in backward; `AccumulateGrad`
 //! keeps gradients until `zero_grad`; an optimizer keeps its state between steps).
 
-use std::collections::HashMap;
-
 use report::Confidence;
 
-use super::{Class, Life, Run};
-use crate::site::{BENCHMARK, MOVE, OFFLOAD, Phase, Sites, Texts, Update, WORKSPACE};
-use crate::spelling::has;
-use crate::stacks::{Frame, StackId, Stacks};
-
-/// What one stack shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Marks {
-    pub(crate) phase: Phase,
-    pub(crate) has_frames: bool,
-    /// A frame that builds, loads or moves a module.
-    is_parameter: bool,
-    /// A frame that moves or casts what a module holds: nothing else is allocated there.
-    is_move: bool,
-    /// A frame of torch.utils.checkpoint.
-    pub(super) is_checkpoint: bool,
-    /// What the cause of the allocation says by itself.
-    class: Option<Class>,
-    /// How an optimizer of PyTorch that allocates updates.
-    update: Option<Update>,
-    /// What the names of its functions show.
-    names: Names,
-}
-
-/// What names of functions show.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Names {
-    /// `zero_grad`.
-    is_zero_grad: bool,
-    /// Autocast makes a copy in another precision.
-    is_cast: bool,
-    /// A function that computes attention, by its name.
-    is_attention: bool,
-    /// A softmax.
-    is_softmax: bool,
-    /// An attention kernel that stores no scores.
-    is_fused: bool,
-    /// FSDP makes room for the weights that it gathers (`torch/distributed/fsdp/_fully_shard/_fsdp_param.py`).
-    is_gathered: bool,
-    /// The graph of autograd lets go of what forward saved.
-    is_graph: bool,
-}
-
-impl Default for Marks {
-    /// Without frames.
-    fn default() -> Self {
-        let names = Names::default();
-        let (is_parameter, is_move, is_checkpoint) = (false, false, false);
-        let (phase, has_frames) = (Phase::Unknown, false);
-        let (class, update) = (None, None);
-        Self { phase, has_frames, is_parameter, is_move, is_checkpoint, class, update, names }
-    }
-}
-
-/// Frames that build, load or move modules: a part of the path, and the function (any, if empty).
-const PARAMETER_FRAMES: &[(&str, &str)] = &[
-    ("/torch/nn/modules/", "__init__"),
-    ("/torch/nn/modules/", "reset_parameters"),
-    ("/torch/nn/modules/module.py", MOVE),
-    ("/torch/nn/modules/module.py", "_load_from_state_dict"),
-    ("/torch/nn/init.py", ""),
-    ("/torch/serialization.py", ""),
-    ("/safetensors/", ""),
-    ("/transformers/modeling_utils.py", ""),
-    ("/transformers/core_model_loading.py", ""),
-    OFFLOAD,
-    ("/diffusers/models/model_loading_utils.py", ""),
-    ("/model_loader/", ""),
-];
-
-/// The file whose functions run a part of a model without keeping its activations.
-const CHECKPOINT: &str = "/torch/utils/checkpoint.py";
-
-impl Marks {
-    /// Of every stack of a snapshot.
-    pub(crate) fn all(stacks: &Stacks, sites: &Sites) -> Vec<Self> {
-        // A file has few paths, and each is in many stacks.
-        let mut paths: HashMap<u32, (Vec<&'static str>, bool)> = HashMap::new();
-        let mut of_module = |frame: &Frame| {
-            let (known, is_checkpoint) = paths.entry(frame.filename).or_insert_with(|| {
-                let file = stacks.text(frame.filename).replace('\\', "/");
-                (functions(&file), has(&file, CHECKPOINT))
-            });
-            let name = stacks.text(frame.name);
-            let is_known = |function: &&str| function.is_empty() || *function == name;
-            let is_move = |function: &str| function == MOVE || function == OFFLOAD.1;
-            let found = known.iter().find(|function| is_known(function));
-            (found.is_some(), found.is_some_and(|function| is_move(function)), *is_checkpoint)
-        };
-        let mut names: HashMap<u32, Names> = HashMap::new();
-        let mut texts = Texts::of(stacks);
-        let mut of = |stack: usize| {
-            let frames = stacks.frames(stack as StackId);
-            let mut found = (false, false, false);
-            for frame in frames {
-                let of = of_module(frame);
-                found = (found.0 | of.0, found.1 | of.1, found.2 | of.2);
-            }
-            let (is_parameter, is_move, is_checkpoint) = found;
-            Self {
-                phase: sites.phase(stack as StackId).of_step(),
-                has_frames: !frames.is_empty(),
-                is_parameter,
-                is_move,
-                is_checkpoint,
-                class: match sites.name(sites.site(stack as StackId)) {
-                    WORKSPACE => Some(Class::Workspace),
-                    BENCHMARK => Some(Class::Temporary),
-                    _ => None,
-                },
-                update: match sites.phase(stack as StackId) {
-                    Phase::Optimizer => texts.update(frames),
-                    _ => None,
-                },
-                names: frames.iter().fold(Names::default(), |sum, frame| {
-                    let name = frame.name;
-                    sum.or(*names.entry(name).or_insert_with(|| Names::of(stacks.text(name))))
-                }),
-            }
-        };
-        (0..stacks.len()).map(&mut of).collect()
-    }
-
-    /// Whether it is attention that stores its scores: a function named so takes a softmax, without a fused kernel.
-    pub(crate) fn is_unfused_softmax(&self) -> bool {
-        self.names.is_attention && self.names.is_softmax && !self.names.is_fused
-    }
-
-    /// Whether a function that is named after attention is on the stack, and no fused kernel of it.
-    pub(crate) fn is_attention(&self) -> bool {
-        self.names.is_attention && !self.names.is_fused
-    }
-}
-
-impl Names {
-    fn of(function: &str) -> Self {
-        let has = |part: &str| has(function, part);
-        // (C++ frames have signatures; a dispatcher's names of ops are not a model's.)
-        let is_cpp = has("::") || has("(");
-        Self {
-            is_zero_grad: function == "zero_grad",
-            // ATen/autocast_mode.cpp
-            is_cast: has("at::autocast::cached_cast"),
-            is_attention: !is_cpp && has("attention"),
-            is_softmax: has("softmax"),
-            // The ops behind scaled_dot_product_attention that are no composition, and packages of kernels.
-            is_fused: (is_cpp || function.starts_with('_')) && has("_scaled_dot_product_")
-                || has("flash")
-                || has("efficient_attention"),
-            is_gathered: function == "init_all_gather_outputs",
-            is_graph: has("SavedVariable::reset_data")
-                || has("torch::autograd::deleteNode")
-                || is_cpp && has("Backward") && has("::release_variables"),
-        }
-    }
-
-    fn or(self, other: Self) -> Self {
-        Self {
-            is_zero_grad: self.is_zero_grad || other.is_zero_grad,
-            is_cast: self.is_cast || other.is_cast,
-            is_attention: self.is_attention || other.is_attention,
-            is_softmax: self.is_softmax || other.is_softmax,
-            is_fused: self.is_fused || other.is_fused,
-            is_gathered: self.is_gathered || other.is_gathered,
-            is_graph: self.is_graph || other.is_graph,
-        }
-    }
-}
-
-/// The functions of a file that build, load or move modules; an empty name is any function.
-fn functions(file: &str) -> Vec<&'static str> {
-    let rows = PARAMETER_FRAMES.iter().filter(|(path, _)| has(file, path));
-    rows.map(|(_, function)| *function).collect()
-}
+use super::marks::Marks;
+use super::told::Run;
+use super::{Class, Life};
+use crate::site::{Phase, Update};
 
 /// How one fact tells a class.
 pub(super) struct Rule {
@@ -235,6 +63,9 @@ const FREED_LATER: &str = "allocated in forward, freed later by other code";
 /// Activations that no backward pass reads.
 pub(super) const NEVER_USED: &str =
     "saved in forward for backward, freed with the graph without a backward pass";
+
+/// The same of the last call, whose graph is in use at the end.
+pub(super) const NOT_YET_FREED: &str = "allocated in forward, in use at the end, as what forward saved for no backward pass in the calls before";
 
 /// The first that holds counts; the last ones hold for every life.
 pub(super) const RULES: &[Rule] = &[
@@ -310,6 +141,12 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         class: Class::Activation,
+        what: NOT_YET_FREED,
+        confidence: Confidence::Medium,
+        holds: |life, _| life.is_as_unused && life.born.is_some(),
+    },
+    Rule {
+        class: Class::Activation,
         what: "allocated in forward, freed by a thread without Python frames, as that of autograd",
         confidence: Confidence::Medium,
         holds: |life, run| {
@@ -348,6 +185,30 @@ pub(super) const RULES: &[Rule] = &[
         confidence: Confidence::Medium,
         holds: |life, run| {
             life.is_nameless() && life.has_ended(Phase::Optimizer) && run.has_nameless_backward
+        },
+    },
+    Rule {
+        class: Class::Parameter,
+        what: "allocated while a module was built, and freed by the optimizer, which makes a new one",
+        confidence: Confidence::Medium,
+        holds: |life, _| life.is_parameter() && life.has_ended(Phase::Optimizer),
+    },
+    Rule {
+        class: Class::Parameter,
+        what: "allocated in the optimizer in place of a parameter",
+        confidence: Confidence::Medium,
+        holds: |life, _| {
+            life.replaces.is_some_and(|of| of.0 == Class::Parameter)
+                && (life.spans_phases || life.is_in_use())
+        },
+    },
+    Rule {
+        class: Class::OptimizerState,
+        what: "allocated while the optimizer was built",
+        confidence: Confidence::Medium,
+        holds: |life, _| {
+            let is_kept = life.is_in_use() || life.has_ended(Phase::Optimizer);
+            is_kept && life.birth.is_some_and(|birth| birth.is_state)
         },
     },
     Rule {

@@ -4,7 +4,7 @@
 use report::units::{count, plural};
 use report::{Confidence, Finding};
 
-use super::peak::{NEARLY_EQUAL, falls};
+use super::peak::{NEARLY_EQUAL, calls, falls};
 use crate::amounts::{percent, size};
 use crate::claim::put;
 use crate::classes::Class;
@@ -135,6 +135,8 @@ pub(super) fn unused_graph(device: &str, timeline: &Timeline, to: &mut Vec<Findi
         size(peak),
     );
     let is_all = timeline.classes.bytes_of(Class::Activation) == bytes;
+    let graphs = timeline.classes.falls.graphs.as_ref().filter(|_| is_all);
+    let observation = observation + &graphs.map_or_else(String::new, |it| calls(it, "the graphs"));
     let rest = timeline.classes.falls.class.filter(|_| is_all);
     let rest =
         rest.filter(|_| timeline.classes.largest().is_some_and(|it| it.0 == Class::Activation));
@@ -146,31 +148,68 @@ pub(super) fn unused_graph(device: &str, timeline: &Timeline, to: &mut Vec<Findi
             &observation,
             "Outside torch.no_grad() and torch.inference_mode(), each layer keeps for backward what the next layers no longer need.",
             "For inference and evaluation, call the model under torch.inference_mode() or torch.no_grad().",
-            &rest.map_or_else(String::new, |rest| {
+            &(rest.map_or_else(String::new, |rest| {
                 falls(
                     timeline,
                     "these blocks",
                     (peak, rest),
                     "On top comes what one layer needs while it runs.",
                 )
-            }),
+            }) + &graphs.map_or_else(String::new, |it| {
+                format!(
+                    " With the graph, where the result is deleted (del) before the next call: {}.",
+                    size(it.rest.0)
+                )
+            })),
             &format!("classes.{device}"),
         ],
     );
 }
 
-/// State that the optimizer makes anew in each step.
+/// State and parameters that the optimizer makes anew in each step.
 pub(super) fn replaced(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
     let (made, freed) = timeline.classes.state;
+    let (parameters, peak) = (timeline.classes.parameters, timeline.replay.peak_requested);
     // (Of the first step nothing is freed.)
-    if percent(freed, timeline.replay.peak_requested) < LEAST_REPLACED || freed < made / 2 {
+    let is_state = freed > 0 && freed >= made / 2;
+    let anew = if is_state { freed.saturating_add(parameters) } else { parameters };
+    if percent(anew, peak) < LEAST_REPLACED {
         return;
     }
-    let observation = format!(
-        "Device {device}: the optimizer allocates {} of state and frees {} of older state.",
-        size(made),
-        size(freed)
-    );
+    let state = match is_state {
+        true => {
+            format!("allocates {} of state and frees {} of older state", size(made), size(freed))
+        }
+        false => String::new(),
+    };
+    let weights = match (parameters, is_state) {
+        (0, _) => String::new(),
+        (_, true) => {
+            format!(", and allocates {} of parameters in place of older ones", size(parameters))
+        }
+        (_, false) => {
+            format!("allocates {} of parameters in place of older ones", size(parameters))
+        }
+    };
+    let observation = format!("Device {device}: the optimizer {state}{weights}, in all its steps.");
+    let rest = timeline.classes.falls.merged;
+    let gain = peak.saturating_sub(rest);
+    let is_memory = percent(gain, peak) >= LEAST_REPLACED;
+    let at_once = "With each old tensor overwritten by its new one, the recorded events peak at";
+    let validation = match (gain, is_memory) {
+        (..=0, _) => {
+            "This saves calls of the allocator and copies, and no memory: the peak stays, because old and new tensors are not in use \
+             together there."
+                .to_owned()
+        }
+        (_, false) => format!(
+            "{at_once} {} instead of {}: old and new are in use together for few tensors at a time. This saves calls of the allocator and \
+             copies, and hardly any memory.",
+            size(rest),
+            size(peak)
+        ),
+        (_, true) => format!("{at_once} {} instead of {}.", size(rest), size(peak)),
+    };
     put(
         to,
         "optimizer-state-replaced",
@@ -178,9 +217,9 @@ pub(super) fn replaced(device: &str, timeline: &Timeline, to: &mut Vec<Finding>)
         [
             &observation,
             "Each step makes new tensors instead of writing to those that are there.",
-            "Update the state in place (mul_, add_, addcmul_, addcdiv_), or use an optimizer of torch.optim with fused=True, or with \
-             foreach=False: its default makes a temporary per parameter at once.",
-            "After the first step, the optimizer allocates no state.",
+            "Update parameters and state in place (mul_, add_, addcmul_, addcdiv_), or use an optimizer of torch.optim with fused=True, or \
+             with foreach=False: its default makes a temporary per parameter at once.",
+            &validation,
             &format!("classes.{device}"),
         ],
     );

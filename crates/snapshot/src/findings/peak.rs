@@ -5,13 +5,16 @@ use report::{Confidence, Finding};
 
 use crate::amounts::{percent, size};
 use crate::claim::put;
-use crate::classes::{AtPeak, Class, Falls};
+use crate::classes::{AtPeak, Class, Falls, Rebound};
 use crate::report::Timeline;
 use crate::site::{NO_STACK, of_it_in};
 use crate::spelling::has;
 
 /// A class of memory is worth a finding from this share of the peak on, in percent.
 pub(crate) const LEAST_CLASS: f64 = 30.0;
+
+/// What is left of a peak is named where it holds this part of it, in percent.
+const LEAST_LEFT: f64 = 30.0;
 
 /// A peak that is at least this part of the highest one, in percent, is nearly equal to it.
 pub(super) const NEARLY_EQUAL: f64 = 95.0;
@@ -75,19 +78,81 @@ pub(super) fn falls(
         return String::new();
     }
     let failed = if timeline.ooms.is_empty() { "" } else { " until memory ran out" };
-    format!(
-        "Without {what} the recorded events peak at {} instead of {}{failed}. {stays}",
-        size(rest),
-        size(peak)
-    )
-    .trim_end()
-    .to_owned()
+    let events = match timeline.classes.falls.from {
+        0 => "the recorded events peak".to_owned(),
+        // (Before, blocks of an earlier iteration are in use that were not recorded.)
+        from => format!("the events from {} on peak", count(from as u64)),
+    };
+    format!("Without {what} {events} at {} instead of {}{failed}. {stays}", size(rest), size(peak))
+        .trim_end()
+        .to_owned()
 }
 
 /// How many lines of a function are summed, if several are.
 #[inline(never)]
 fn lines_of(of: &AtPeak) -> String {
     if of.n_lines > 1 { format!(" ({} of its lines together)", of.n_lines) } else { String::new() }
+}
+
+/// That results of several calls are in use at once, as the end of an observation.
+pub(super) fn calls(of: &Rebound, what: &str) -> String {
+    format!(
+        " They are {what} of {} calls: {} frees the oldest only after the next call has allocated its own.",
+        of.calls, of.freed_by
+    )
+}
+
+/// What deleting the result before the next call does to the peak, and what is left then.
+pub(super) fn deleted(timeline: &Timeline, of: &Rebound) -> String {
+    let peak = timeline.replay.peak_requested;
+    let left = of.left.as_ref().filter(|left| percent(left.1, of.rest.0) >= LEAST_LEFT);
+    let mut text = format!(
+        "Freed before the next call allocates, memory in use peaks at {} instead of {}, before event {}",
+        size(of.rest.0),
+        size(peak),
+        count(of.rest.1 as u64)
+    );
+    match left {
+        Some((site, bytes, both)) => text.push_str(&format!(
+            ", where {site} holds {}. Without these, too, it peaks at {}.",
+            size(*bytes),
+            size(*both)
+        )),
+        None => text.push('.'),
+    }
+    text
+}
+
+/// Results of several calls that one line allocates.
+fn of_calls(device: &str, timeline: &Timeline, top: &AtPeak, of: &Rebound, to: &mut Vec<Finding>) {
+    let observation = format!(
+        "Device {device}: {} allocated {} of the {} in use at the peak ({:.0}%) in {}.{}",
+        top.site,
+        size(top.bytes),
+        size(top.level),
+        percent(top.bytes, top.level),
+        plural(top.blocks, "block", "blocks"),
+        calls(of, "results")
+    );
+    let left = of.left.as_ref().filter(|left| percent(left.1, of.rest.0) >= LEAST_LEFT);
+    let left = left.map_or_else(String::new, |(site, ..)| {
+        format!(" Compute what {site} allocates in parts, too: its peak is left then.")
+    });
+    let action = format!(
+        "Delete the result before the next call (del), also where a name is bound to both in turn.{left}"
+    );
+    put(
+        to,
+        "dominant-site",
+        Confidence::High,
+        [
+            &observation,
+            "A name keeps the result of a call until the result of the next one is bound to it.",
+            &action,
+            &deleted(timeline, of),
+            &format!("devices.{device}.replay.peak_by_site"),
+        ],
+    );
 }
 
 /// The call sites that make the peak.
@@ -103,6 +168,16 @@ pub(super) fn peak(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
     let is_loop = top.inside.as_ref().is_some_and(|inside| has(&inside.0, "_multi_tensor_"));
     let temporaries = timeline.classes.falls.temporaries.as_ref();
     if is_loop && others.is_empty() && temporaries.is_some_and(|of| of.bytes == top.bytes) {
+        return;
+    }
+    // (A graph that no backward pass uses has a finding of its own.)
+    let is_graph = top.activations.saturating_mul(2) >= top.bytes;
+    let unused = timeline.classes.never_used.saturating_mul(2);
+    if is_graph && unused >= timeline.classes.bytes_of(Class::Activation) {
+        return;
+    }
+    if let (Some(of), [], false) = (&top.rebound, others, is_graph) {
+        of_calls(device, timeline, top, of, to);
         return;
     }
     let mut observation = format!(

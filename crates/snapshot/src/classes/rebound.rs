@@ -1,0 +1,101 @@
+//! Results of several calls that are in use at once, because a name keeps the last one until the next one is bound to it.
+
+use super::falls::{Held, Levels, Lives};
+use crate::site::Sites;
+
+/// Calls whose results are looked for.
+const MOST_CALLS: usize = 8;
+
+/// Equal results of several calls at the peak.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Rebound {
+    /// Calls.
+    pub(crate) calls: usize,
+    /// The call site that frees the oldest of them.
+    pub(crate) freed_by: String,
+    /// The peak where each is freed before the next call allocates, and the event that it comes before.
+    pub(crate) rest: (i64, usize),
+    /// The call site that holds most of that peak but for these, what it holds there, and the peak without it, too.
+    pub(crate) left: Option<(String, i64, i64)>,
+}
+
+impl Lives {
+    /// Looks for calls with equal results among what is in use at a level. `is_own`: what is looked at.
+    #[inline(never)]
+    pub(super) fn rebound(
+        &self,
+        levels: Levels<'_>,
+        at: usize,
+        is_own: &dyn Fn(&Held) -> bool,
+        sites: &Sites,
+    ) -> Option<Rebound> {
+        let mut own: Vec<&Held> =
+            self.0.iter().filter(|held| held.from <= at && at <= held.to && is_own(held)).collect();
+        own.sort_by_key(|held| held.from);
+        let is_fit =
+            |calls: &usize| own.len().is_multiple_of(*calls) && self.are_calls(&own, *calls);
+        let calls = (2..=MOST_CALLS.min(own.len())).find(is_fit)?;
+        let call = own.get(..own.len() / calls)?;
+        let freed_by = sites.site(call.last()?.freed_by);
+        if !sites.is_line(freed_by) {
+            return None;
+        }
+        // Of what a call makes, a block that it makes once tells where the next call begins.
+        let is_same = |a: &Held, b: &Held| (a.stack, a.size) == (b.stack, b.size);
+        let leader =
+            call.iter().find(|held| call.iter().filter(|it| is_same(it, held)).count() == 1)?;
+        let mut begins: Vec<usize> =
+            self.0.iter().filter(|held| is_same(held, leader)).map(|held| held.from).collect();
+        begins.sort_unstable();
+        let kept = |held: &Held| {
+            let next = begins.get(begins.partition_point(|from| *from <= held.from)).copied()?;
+            let is_made = call.iter().any(|it| it.from >= leader.from && is_same(it, held));
+            (is_own(held) && is_made && next <= held.to).then_some((next, held.to))
+        };
+        let rest = self.peak_with(levels, &kept);
+        let most = self.most_at(rest.1, &|held| !is_own(held) && !held.class.is_kept(), sites);
+        let left = most.map(|(site, bytes)| {
+            let both = |held: &Held| match sites.site(held.stack) == site {
+                true => Some((held.from, held.to)),
+                false => kept(held),
+            };
+            (sites.name(site).to_owned(), bytes, self.peak_with(levels, &both).0)
+        });
+        Some(Rebound { calls, freed_by: sites.name(freed_by).to_owned(), rest, left })
+    }
+
+    /// Whether blocks, in the order of their allocations, are those of some calls: each call has the same sizes, and is freed behind the
+    /// call before and behind an allocation of the call after next.
+    fn are_calls(&self, own: &[&Held], calls: usize) -> bool {
+        let n = own.len() / calls;
+        let mut pairs = own.chunks(n).zip(own.chunks(n).skip(1));
+        pairs.all(|(older, newer)| {
+            let has_sizes = older.iter().zip(newer).all(|(a, b)| a.size == b.size);
+            let last = older.iter().map(|held| held.to).max().unwrap_or_default();
+            let first = newer.iter().map(|held| held.to).min().unwrap_or_default();
+            let follows = |held: &Held| {
+                older.first().is_some_and(|it| (it.stack, it.size) == (held.stack, held.size))
+                    && (last..first).contains(&held.from)
+            };
+            has_sizes && last < first && self.0.iter().any(follows)
+        })
+    }
+
+    /// The call site that holds most at a level of what is asked for.
+    fn most_at(
+        &self,
+        at: usize,
+        is_in: &dyn Fn(&Held) -> bool,
+        sites: &Sites,
+    ) -> Option<(usize, i64)> {
+        let mut sums = vec![0_i64; sites.len()];
+        for held in self.0.iter().filter(|held| held.from <= at && at <= held.to && is_in(held)) {
+            if let Some(sum) = sums.get_mut(sites.site(held.stack)) {
+                *sum = sum.saturating_add(held.size);
+            }
+        }
+        let named =
+            sums.into_iter().enumerate().filter(|(site, sum)| *sum > 0 && sites.is_line(*site));
+        named.max_by_key(|(_, sum)| *sum)
+    }
+}
