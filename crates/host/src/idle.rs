@@ -6,22 +6,24 @@
 //! or more. Each moment of these parts belongs to the innermost frame and to the innermost op of the thread, so that the rows of
 //! a table and the time outside add up to them.
 
+mod others;
 mod sections;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use dialect::processes::{loads_data, waits_for_others};
 use serde::Serialize;
 use timeline::intervals::{Interval, both, length, union, without};
-use trace::{StringId, Trace};
+use trace::StringId;
 
 use crate::by_name::ByName;
 use crate::gaps::{Starts, between};
 use crate::lines::Lines;
 use crate::links::{DeviceId, GpuSide, GpuSlice};
 use crate::slices::{HostSlice, Nested, Slices, ThreadId};
+use others::Others;
 
+pub use others::waits_for_others_within;
 pub(crate) use sections::add;
 
 /// Where the launching threads of one device were while it waited for them.
@@ -306,73 +308,6 @@ fn around(
     (host_ns > 0).then(|| IdlePlace::new(name, *total_ns, *n))
 }
 
-/// By name: whether a frame or an annotation waits for another process or thread, and whether it is of a data loader, which waits for its
-/// own workers.
-struct Others {
-    waits: Vec<bool>,
-    loads: Vec<bool>,
-}
-
-impl Others {
-    fn of(trace: &Trace) -> Self {
-        let marks = |is: fn(&str) -> bool| trace.strings.marked(&is);
-        Self { waits: marks(waits_for_others), loads: marks(loads_data) }
-    }
-
-    fn is_known(&self, name: StringId) -> bool {
-        self.waits[name.0 as usize] || self.loads[name.0 as usize]
-    }
-
-    /// Whether the outermost of these that slice `at` lies in waits for another process or thread.
-    fn are_waited_for(&self, trace: &Trace, nested: &Nested, at: usize) -> bool {
-        let names = nested.chain(at).map(|at| trace.name(nested.slices[at].row));
-        let outermost = names.filter(|name| self.is_known(*name)).last();
-        outermost.is_some_and(|name| self.waits[name.0 as usize])
-    }
-}
-
-/// How long the launching threads of a device wait for another process or thread, such as one that gives them work, while it waits for them
-/// within these windows (disjoint, by start); with the function that has most of it. Not for the workers of a data loader.
-#[must_use]
-pub fn waits_for_others_within(
-    slices: &Slices<'_>,
-    gpu: &GpuSide,
-    device: DeviceId,
-    within: &[Interval],
-) -> Option<IdlePlace> {
-    let trace = slices.trace;
-    let lines = Lines::of(trace);
-    let parts = &parts(slices, gpu, device, Some(within));
-    let others = Others::of(trace);
-    let mut found: ByName<(i64, u64)> = ByName::new(trace);
-    let mut total_ns = 0_i64;
-    for (thread, parts) in parts {
-        let before_ns = total_ns;
-        // (An annotation of gloo lies inside a frame that counts, where frames are recorded.)
-        for nested in [slices.closed_frames(), slices.closed_ops()] {
-            for at in nested.on(*thread) {
-                let name = |at: usize| trace.name(nested.slices[at].row);
-                let mut around = nested.chain(at).skip(1);
-                if !others.waits[name(at).0 as usize]
-                    || around.any(|outer| others.is_known(name(outer)))
-                {
-                    continue;
-                }
-                let ns = parts.within(nested.slices[at].start_ns, nested.slices[at].end_ns);
-                let sum = found.entry(name(at));
-                *sum = (sum.0 + ns, sum.1 + 1);
-                total_ns += ns;
-            }
-            if total_ns > before_ns {
-                break;
-            }
-        }
-    }
-    let (name, (_, n)) = found.iter().max_by_key(|(_, (ns, _))| *ns)?;
-    let name = lines.shown(name);
-    (total_ns > 0).then(|| IdlePlace::new(name, total_ns, *n))
-}
-
 fn most_first(mut places: Vec<IdlePlace>) -> Vec<IdlePlace> {
     places.retain(|place| place.total_ns > 0);
     trace::sort_by(&mut places, |a, b| {
@@ -382,141 +317,4 @@ fn most_first(mut places: Vec<IdlePlace>) -> Vec<IdlePlace> {
 }
 
 #[cfg(test)]
-mod tests {
-    use fixture::{Fixture, kernel, slice};
-
-    use super::*;
-    use crate::report::HostIndex;
-
-    /// A thread that works for 60 ns in one function and 20 ns in an op of another before it launches.
-    fn waits() -> Fixture {
-        let mut fixture = Fixture::default();
-        let frame = |name| slice("python_function", name).on(1, 1);
-        let call = |at: i64, id: i64| {
-            slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).at(at, 5).link(id)
-        };
-        fixture.push(frame("train.py(3): main").at(0, 200));
-        fixture.push(call(5, 1));
-        fixture.push(frame("data.py(7): decode").at(30, 60));
-        fixture.push(frame("<built-in method zoom of Image object at 0x7f>").at(40, 45));
-        fixture.push(frame("model.py(9): forward").at(95, 40));
-        fixture.push(slice("cpu_op", "aten::mm").on(1, 1).at(110, 20));
-        fixture.push(call(125, 2));
-        fixture.push(kernel("a").at(15, 10).link(1));
-        fixture.push(kernel("b").at(140, 10).link(2));
-        fixture
-    }
-
-    fn places(fixture: Fixture) -> IdlePlaces {
-        let trace = fixture.finish();
-        let index = HostIndex::of(&trace);
-        idle_places(&index.slices, &index.gpu, None).remove("0").expect("a device")
-    }
-
-    fn rows(places: &[IdlePlace]) -> Vec<(&str, i64, &str)> {
-        places.iter().map(|one| (&*one.name, one.total_ns, &*one.inside)).collect()
-    }
-
-    #[test]
-    fn idle_time_until_a_launch_belongs_to_the_line_that_the_thread_is_in() {
-        let found = places(waits());
-        // From the end of the first kernel, 25, to the end of the second launch, 130.
-        assert_eq!(found.host_ns, 105);
-        assert_eq!(
-            rows(&found.lines),
-            [
-                ("data.py:7 decode", 60, "built-in method zoom of Image object"),
-                ("model.py:9 forward", 35, ""),
-                ("train.py:3 main", 10, ""),
-            ]
-        );
-        assert_eq!(rows(&found.ops), [("aten::mm", 20, "")]);
-        assert_eq!((found.outside_lines_ns, found.outside_ops_ns), (0, 85));
-        let around = found.around.expect("main is open all the time");
-        assert_eq!((&*around.name, around.total_ns), ("train.py:3 main", 105));
-    }
-
-    #[test]
-    fn within_windows_only_their_time_counts() {
-        let trace = waits().finish();
-        let index = HostIndex::of(&trace);
-        let found = idle_places(&index.slices, &index.gpu, Some(&[(0, 45), (100, 120)]));
-        let found = &found["0"];
-        assert_eq!(found.host_ns, 20 + 20);
-        assert_eq!(
-            rows(&found.lines),
-            [
-                ("model.py:9 forward", 20, ""),
-                // (Half of the time is in the frame itself.)
-                ("data.py:7 decode", 15, ""),
-                ("train.py:3 main", 5, ""),
-            ]
-        );
-    }
-
-    #[test]
-    fn a_frame_that_lost_its_end_ends_with_the_one_around_it() {
-        let mut fixture = Fixture::default();
-        let frame = |name| slice("python_function", name).on(1, 1);
-        let call = |at: i64, id: i64| {
-            slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).at(at, 5).link(id)
-        };
-        fixture.push(frame("train.py(3): main").at(0, 1_000));
-        fixture.push(call(5, 1));
-        fixture.push(frame("data.py(7): decode").at(30, 60));
-        fixture.push(frame("data.py(9): close").at(40, 5_000));
-        // After both: it lies in the outermost alone.
-        fixture.push(frame("model.py(9): forward").at(95, 20));
-        fixture.push(call(200, 2));
-        fixture.push(kernel("a").at(15, 10).link(1));
-        fixture.push(kernel("b").at(210, 10).link(2));
-        let found = places(fixture);
-        let forward = found.lines.iter().find(|line| line.name == "model.py:9 forward").unwrap();
-        assert_eq!((found.host_ns, forward.total_ns), (205 - 25, 20));
-        let sum: i64 = found.lines.iter().map(|line| line.total_ns).sum();
-        assert_eq!(sum, found.host_ns);
-        let close = found.lines.iter().find(|line| line.name == "data.py:9 close").unwrap();
-        assert_eq!(close.total_ns, 90 - 40);
-    }
-
-    #[test]
-    fn a_thread_that_waits_for_work_is_told_apart() {
-        let mut fixture = waits();
-        let of = |fixture: Fixture, within: Interval| {
-            let trace = fixture.finish();
-            let index = HostIndex::of(&trace);
-            waits_for_others_within(&index.slices, &index.gpu, 0, &[within])
-        };
-        assert_eq!(of(waits(), (0, 200)), None);
-        let frame = "vllm/distributed/device_communicators/shm_broadcast.py(680): acquire_read";
-        fixture.push(slice("python_function", frame).on(1, 1).at(32, 50));
-        let found = of(fixture, (0, 72)).expect("it waits");
-        assert_eq!((found.total_ns, found.n), (40, 1));
-        assert!(found.name.ends_with("acquire_read"), "{}", found.name);
-    }
-
-    #[test]
-    fn a_queued_launch_waits_for_no_line() {
-        let mut fixture = Fixture::default();
-        for (id, at) in [(1, 0), (2, 6)] {
-            let call = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1);
-            fixture.push(call.at(at, 5).link(id));
-        }
-        fixture.push(kernel("a").at(20, 10).link(1));
-        fixture.push(kernel("b").at(40, 10).link(2));
-        let found = places(fixture);
-        assert_eq!((found.host_ns, found.lines.len(), found.ops.len()), (0, 0, 0));
-    }
-
-    #[test]
-    fn a_step_that_begins_long_before_its_first_kernel_waits_from_its_start() {
-        let mut fixture = waits();
-        fixture.push(slice("user_annotation", "ProfilerStep#1").on(1, 1).at(-40, 240));
-        let found = places(fixture);
-        // 50 until the first launch is over; after the last kernel only the profiler works.
-        assert_eq!(found.host_ns, 105 + 50);
-        let main = found.lines.iter().find(|line| line.name == "train.py:3 main").unwrap();
-        // (The first 40 are before it.)
-        assert_eq!((main.total_ns, found.outside_lines_ns), (10 + 10, 40));
-    }
-}
+mod tests;

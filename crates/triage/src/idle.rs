@@ -10,6 +10,7 @@ pub(crate) mod gaps;
 mod loading;
 pub(crate) mod place;
 pub(crate) mod sentences;
+mod window;
 
 use dialect::calls::{self, Does};
 use dialect::{Accelerator, Records, kineto};
@@ -19,9 +20,11 @@ use self::first_calls::{Calls, loads_first};
 use self::loading::{LongLaunch, loading};
 use crate::facts::is_compiled;
 use timeline::gpu::Gpu;
-use timeline::intervals::{Collector, Interval, both, length, union, without};
+use timeline::intervals::{Collector, Interval, both, union, without};
 use timeline::launches::Launches;
 use timeline::recorded::is_gpu;
+
+pub(crate) use window::{Idle, busy, cpu_steps, until_last_work};
 
 /// Launch calls that take this long load GPU code first, in ns.
 const LONG_NS: i64 = 1_000_000;
@@ -213,132 +216,14 @@ impl Host {
             .map(|id| named(trace.strings.get(StringId(id))))
             .collect();
         let kinds = trace.by_raw_category(kind);
-        let mut covers: [Collector; Cover::COUNT] = std::array::from_fn(|_| Collector::default());
-        let mut calls = vec![Calls::default(); names.len()];
-        let mut waits = Vec::new();
-        let mut frees = Vec::new();
-        let mut long_ops: Vec<Wait> = Vec::new();
-        let mut launches: Vec<(TrackId, i64)> = Vec::new();
-        let mut long_launches: Vec<LongLaunch> = Vec::new();
-        let mut slow_ops: Vec<(StringId, Interval)> = Vec::new();
-        let mut lazy: Vec<Interval> = Vec::new();
-        let warm = names.iter().any(|name| name.step_number > 0);
+        let mut found = Found::of(names.len());
         each_row(trace, |row| {
             let flags = trace.flags(row);
-            if trace.phase(row) != Phase::Complete || !flags.has(Flags::HAS_TS) || is_gpu(flags) {
-                return;
-            }
-            let (start, end) = (trace.ts_ns(row), trace.end_ns(row));
-            let name = names[trace.name(row).0 as usize];
-            let kind = *kinds.of(trace, row);
-            let mut add = |cover: Cover| covers[cover as usize].add(start, end);
-            match kind {
-                // (Profilers before 2021 write annotations as ops.)
-                Kind::Op if name.step || name.loader || name.annotation => add(Cover::Op),
-                Kind::Op if name.compiled => {
-                    add(Cover::Op);
-                    add(Cover::Compiled);
-                    calls[trace.name(row).0 as usize].add(start, end);
-                }
-                Kind::Op => {
-                    add(Cover::Op);
-                    add(Cover::Work);
-                    if end.saturating_sub(start) >= LONG_OP_NS {
-                        let track = trace.track(row);
-                        long_ops.push(Wait { track, start_ns: start, end_ns: end, row });
-                    }
-                    if end.saturating_sub(start) >= LONG_NS {
-                        slow_ops.push((trace.name(row), (start, end)));
-                    }
-                    calls[trace.name(row).0 as usize].add(start, end);
-                }
-                Kind::Python => {
-                    add(Cover::Python);
-                    // (Its start, its stop or a first use. What shorter ones take without it is not known.)
-                    if name.profiles && end.saturating_sub(start) > LONG_NS {
-                        add(Cover::Profiler);
-                    }
-                    if name.imports {
-                        add(Cover::Importing);
-                    }
-                }
-                Kind::Overhead => {
-                    add(Cover::Overhead);
-                    if name.lazy {
-                        add(Cover::SetUp);
-                        lazy.push((start, end));
-                    }
-                }
-                Kind::Runtime => {
-                    add(Cover::Runtime);
-                    if let Some(call) = name.call {
-                        add(call);
-                    }
-                    if matches!(name.call, Some(Cover::Launch | Cover::Copy)) || name.other_call {
-                        launches.push((trace.track(row), start));
-                    }
-                    if name.frees {
-                        frees.push(start);
-                    }
-                    if name.blocks {
-                        add(Cover::BlockingCopy);
-                    }
-                    let dur_ns = end.saturating_sub(start);
-                    if dur_ns >= LONG_NS {
-                        match name.call {
-                            Some(Cover::Launch) if !name.graph => {
-                                let link = trace.link(row);
-                                long_launches.push(LongLaunch { link, times: (start, end) });
-                            }
-                            Some(Cover::Allocation)
-                                if name.frees && dur_ns >= LONG_ALLOCATION_NS =>
-                            {
-                                add(Cover::SetUp);
-                            }
-                            None if name.other_call => add(Cover::SetUp),
-                            _ => {}
-                        }
-                    }
-                    if name.call == Some(Cover::Sync) || name.blocks {
-                        let track = trace.track(row);
-                        waits.push(Wait { track, start_ns: start, end_ns: end, row });
-                    }
-                }
-                Kind::Annotation => {}
-                Kind::GpuAnnotation | Kind::Other => return,
-            }
-            if name.compiles {
-                covers[Cover::Compiling as usize].add(start, end);
-            }
-            if name.loader && matches!(kind, Kind::Op | Kind::Annotation) {
-                covers[Cover::DataLoader as usize].add(start, end);
+            if trace.phase(row) == Phase::Complete && flags.has(Flags::HAS_TS) && !is_gpu(flags) {
+                found.take(trace, row, names[trace.name(row).0 as usize], *kinds.of(trace, row));
             }
         });
-        for (start, end) in timeline::torchscript::compiling(trace) {
-            covers[Cover::Compiling as usize].add(start, end);
-        }
-        for (start, end) in loading(trace, &long_launches) {
-            covers[Cover::LongLaunch as usize].add(start, end);
-        }
-        for (start, end) in loads_first(&calls, &slow_ops, lazy) {
-            covers[Cover::SetUp as usize].add(start, end);
-        }
-        for (start, end) in calls.iter().filter_map(Calls::set_up) {
-            covers[Cover::FirstCall as usize].add(start, end);
-        }
-        trace::sort(&mut launches);
-        let has_launch = |op: &Wait| {
-            let before = launches.partition_point(|launch| *launch < (op.track, op.start_ns));
-            launches.get(before).is_some_and(|launch| *launch < (op.track, op.end_ns))
-        };
-        let mut on_cpu: Vec<Wait> = long_ops.iter().filter(|op| !has_launch(op)).copied().collect();
-        trace::sort(&mut on_cpu);
-        trace::sort(&mut waits);
-        trace::sort(&mut frees);
-        let mut covers = covers.map(Collector::union);
-        let own = without(&covers[Cover::Importing as usize], &covers[Cover::Profiler as usize]);
-        covers[Cover::Importing as usize] = own;
-        Self { covers, waits, on_cpu, frees, warm }
+        found.host(trace, names.iter().any(|name| name.step_number > 0))
     }
 
     /// Adds the calls of [`host_copies`].
@@ -380,6 +265,170 @@ impl Host {
     }
 }
 
+/// What is found while the slices of the CPU are read.
+struct Found {
+    covers: [Collector; Cover::COUNT],
+    /// By name.
+    calls: Vec<Calls>,
+    waits: Vec<Wait>,
+    frees: Vec<i64>,
+    long_ops: Vec<Wait>,
+    launches: Vec<(TrackId, i64)>,
+    long_launches: Vec<LongLaunch>,
+    slow_ops: Vec<(StringId, Interval)>,
+    lazy: Vec<Interval>,
+}
+
+impl Found {
+    fn of(n_names: usize) -> Self {
+        Self {
+            covers: std::array::from_fn(|_| Collector::default()),
+            calls: vec![Calls::default(); n_names],
+            waits: Vec::new(),
+            frees: Vec::new(),
+            long_ops: Vec::new(),
+            launches: Vec::new(),
+            long_launches: Vec::new(),
+            slow_ops: Vec::new(),
+            lazy: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, cover: Cover, (start, end): Interval) {
+        self.covers[cover as usize].add(start, end);
+    }
+
+    /// Takes a slice of the CPU.
+    #[inline]
+    fn take(&mut self, trace: &Trace, row: Row, name: Named, kind: Kind) {
+        let times @ (start, end) = (trace.ts_ns(row), trace.end_ns(row));
+        match kind {
+            // (Profilers before 2021 write annotations as ops.)
+            Kind::Op if name.step || name.loader || name.annotation => self.add(Cover::Op, times),
+            Kind::Op if name.compiled => {
+                self.add(Cover::Op, times);
+                self.add(Cover::Compiled, times);
+                self.calls[trace.name(row).0 as usize].add(start, end);
+            }
+            Kind::Op => {
+                self.add(Cover::Op, times);
+                self.add(Cover::Work, times);
+                if end.saturating_sub(start) >= LONG_OP_NS {
+                    let track = trace.track(row);
+                    self.long_ops.push(Wait { track, start_ns: start, end_ns: end, row });
+                }
+                if end.saturating_sub(start) >= LONG_NS {
+                    self.slow_ops.push((trace.name(row), (start, end)));
+                }
+                self.calls[trace.name(row).0 as usize].add(start, end);
+            }
+            Kind::Python => {
+                self.add(Cover::Python, times);
+                // (Its start, its stop or a first use. What shorter ones take without it is not known.)
+                if name.profiles && end.saturating_sub(start) > LONG_NS {
+                    self.add(Cover::Profiler, times);
+                }
+                if name.imports {
+                    self.add(Cover::Importing, times);
+                }
+            }
+            Kind::Overhead => {
+                self.add(Cover::Overhead, times);
+                if name.lazy {
+                    self.add(Cover::SetUp, times);
+                    self.lazy.push((start, end));
+                }
+            }
+            Kind::Runtime => self.take_call(trace, row, name),
+            Kind::Annotation => {}
+            Kind::GpuAnnotation | Kind::Other => return,
+        }
+        if name.compiles {
+            self.covers[Cover::Compiling as usize].add(start, end);
+        }
+        if name.loader && matches!(kind, Kind::Op | Kind::Annotation) {
+            self.covers[Cover::DataLoader as usize].add(start, end);
+        }
+    }
+
+    /// Takes a call of the runtime.
+    #[inline]
+    fn take_call(&mut self, trace: &Trace, row: Row, name: Named) {
+        let times @ (start, end) = (trace.ts_ns(row), trace.end_ns(row));
+        self.add(Cover::Runtime, times);
+        if let Some(call) = name.call {
+            self.add(call, times);
+        }
+        if matches!(name.call, Some(Cover::Launch | Cover::Copy)) || name.other_call {
+            self.launches.push((trace.track(row), start));
+        }
+        if name.frees {
+            self.frees.push(start);
+        }
+        if name.blocks {
+            self.add(Cover::BlockingCopy, times);
+        }
+        let dur_ns = end.saturating_sub(start);
+        if dur_ns >= LONG_NS {
+            match name.call {
+                Some(Cover::Launch) if !name.graph => {
+                    let link = trace.link(row);
+                    self.long_launches.push(LongLaunch { link, times: (start, end) });
+                }
+                Some(Cover::Allocation) if name.frees && dur_ns >= LONG_ALLOCATION_NS => {
+                    self.add(Cover::SetUp, times);
+                }
+                None if name.other_call => self.add(Cover::SetUp, times),
+                _ => {}
+            }
+        }
+        if name.call == Some(Cover::Sync) || name.blocks {
+            let track = trace.track(row);
+            self.waits.push(Wait { track, start_ns: start, end_ns: end, row });
+        }
+    }
+
+    /// What follows once all are read.
+    fn host(self, trace: &Trace, warm: bool) -> Host {
+        let Self {
+            mut covers,
+            calls,
+            mut waits,
+            mut frees,
+            long_ops,
+            mut launches,
+            long_launches,
+            slow_ops,
+            lazy,
+        } = self;
+        for (start, end) in timeline::torchscript::compiling(trace) {
+            covers[Cover::Compiling as usize].add(start, end);
+        }
+        for (start, end) in loading(trace, &long_launches) {
+            covers[Cover::LongLaunch as usize].add(start, end);
+        }
+        for (start, end) in loads_first(&calls, &slow_ops, lazy) {
+            covers[Cover::SetUp as usize].add(start, end);
+        }
+        for (start, end) in calls.iter().filter_map(Calls::set_up) {
+            covers[Cover::FirstCall as usize].add(start, end);
+        }
+        trace::sort(&mut launches);
+        let has_launch = |op: &Wait| {
+            let before = launches.partition_point(|launch| *launch < (op.track, op.start_ns));
+            launches.get(before).is_some_and(|launch| *launch < (op.track, op.end_ns))
+        };
+        let mut on_cpu: Vec<Wait> = long_ops.iter().filter(|op| !has_launch(op)).copied().collect();
+        trace::sort(&mut on_cpu);
+        trace::sort(&mut waits);
+        trace::sort(&mut frees);
+        let mut covers = covers.map(Collector::union);
+        let own = without(&covers[Cover::Importing as usize], &covers[Cover::Profiler as usize]);
+        covers[Cover::Importing as usize] = own;
+        Host { covers, waits, on_cpu, frees, warm }
+    }
+}
+
 /// The call of a copy from or to the host.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HostCopy {
@@ -414,124 +463,6 @@ pub(crate) fn host_copies(gpu: &Gpu<'_>, launches: &Launches) -> Vec<HostCopy> {
         }
     }
     calls
-}
-
-/// The profiler's steps on the CPU.
-#[inline(never)]
-pub(crate) fn cpu_steps(trace: &Trace) -> Vec<Interval> {
-    let names = trace.strings.marked(&|name| named(name).step);
-    let mut steps = Collector::default();
-    if names.contains(&true) {
-        let kinds = trace.by_raw_category(kind);
-        each_row(trace, |row| {
-            if names[trace.name(row).0 as usize]
-                && trace.phase(row) == Phase::Complete
-                && trace.flags(row).has(Flags::HAS_TS)
-                && *kinds.of(trace, row) != Kind::GpuAnnotation
-            {
-                steps.add(trace.ts_ns(row), trace.end_ns(row));
-            }
-        });
-    }
-    steps.union()
-}
-
-/// The steps without what the profiler does at the end of the last one: up to the last op, call, frame of the program or GPU
-/// slice that begins in it.
-#[inline(never)]
-pub(crate) fn until_last_work(trace: &Trace, mut steps: Vec<Interval>) -> Vec<Interval> {
-    let Some((from, until)) = steps.last().copied() else { return steps };
-    let kinds = trace.by_raw_category(kind);
-    let mut last_ns = from;
-    each_row(trace, |row| {
-        let flags = trace.flags(row);
-        let works = is_gpu(flags) || matches!(kinds.of(trace, row), Kind::Op | Kind::Runtime);
-        let begins = trace.phase(row) == Phase::Complete && flags.has(Flags::HAS_TS) && {
-            let ts_ns = trace.ts_ns(row);
-            from <= ts_ns && ts_ns < until
-        };
-        // (The profiler waits for the GPU when it stops.)
-        if works && begins && !calls::synchronizes_device(trace.name_text(row)) {
-            last_ns = last_ns.max(trace.end_ns(row).min(until));
-        }
-    });
-    if let Some(last) = steps.last_mut().filter(|_| last_ns > from) {
-        last.1 = last_ns;
-    }
-    steps
-}
-
-/// Idle time of a device within a window.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Idle {
-    pub(crate) window_ns: i64,
-    /// Whether the window is the profiler's steps on the CPU. Else it is the GPU span.
-    pub(crate) of_steps: bool,
-    /// The window.
-    pub(crate) window: Vec<Interval>,
-    pub(crate) idle: Vec<Interval>,
-}
-
-impl Idle {
-    /// Idle time within `window`, which is sorted and disjoint.
-    pub(crate) fn within(gpu: &Gpu<'_>, window: &[Interval]) -> Self {
-        let idle = without(window, &busy(gpu));
-        Self { window_ns: length(window), of_steps: false, window: window.to_vec(), idle }
-    }
-
-    /// Idle time within the GPU span. Within the profiler's steps on the CPU where that is more by a tenth of them: a step
-    /// begins before its first kernel, and what the GPU waits for there counts. Where most of the GPU's work runs outside the steps,
-    /// within its span.
-    ///
-    /// `recorded_ns` is when recording of the CPU begins. Before it the file may have the end of earlier work, and then nothing, for
-    /// which nothing in it can be the cause: where that is a tenth of the span, the span begins there.
-    #[inline(never)]
-    pub(crate) fn of(gpu: &Gpu<'_>, steps: &[Interval], recorded_ns: Option<i64>) -> Self {
-        let busy = busy(gpu);
-        let span = busy.first().zip(busy.last()).map(|(first, last)| {
-            let (from, until) = (first.0, last.1);
-            let recorded_ns = recorded_ns.filter(|ns| (from..until).contains(ns)).unwrap_or(from);
-            let before_ns = length(&without(&[(from, recorded_ns)], &busy));
-            let is_long = before_ns.saturating_mul(10) >= until.saturating_sub(from);
-            (if is_long { recorded_ns } else { from }, until)
-        });
-        let span: Vec<Interval> = span.filter(|(from, until)| from < until).into_iter().collect();
-        let idle = without(&span, &busy);
-        let of_span =
-            Self { window_ns: length(&span), of_steps: false, window: span.clone(), idle };
-        // (Where the CPU is so far ahead that most of the work runs after the steps, they say nothing of the device.)
-        let in_steps = length(&both(&busy, steps)).saturating_mul(2) >= length(&busy);
-        if !in_steps {
-            return of_span;
-        }
-        let of_steps = Self { of_steps: true, ..Self::within(gpu, steps) };
-        let outside = without(&of_steps.idle, &span);
-        if length(&outside).saturating_mul(10) >= of_steps.window_ns && of_steps.window_ns > 0 {
-            of_steps
-        } else {
-            of_span
-        }
-    }
-
-    /// Its length.
-    pub(crate) fn ns(&self) -> i64 {
-        length(&self.idle)
-    }
-}
-
-/// When the device did anything, counted in tables or not.
-#[inline(never)]
-pub(crate) fn busy(gpu: &Gpu<'_>) -> Vec<Interval> {
-    let mut busy = Collector::default();
-    for at in 0..gpu.len() {
-        let slice = gpu.slice(at);
-        busy.add(slice.start_ns, slice.end_ns());
-    }
-    for at in 0..gpu.n_beside() {
-        let slice = gpu.slice_beside(at);
-        busy.add(slice.start_ns, slice.end_ns());
-    }
-    busy.union()
 }
 
 #[cfg(test)]

@@ -10,13 +10,17 @@ use anyhow::{Result, bail};
 use crate::shell;
 use crate::workspace::{Workspace, read};
 
+/// Lines of a file of code, and of any other.
+const MAX_CODE_LINES: usize = 500;
 const MAX_LINES: usize = 800;
+/// How the names of files of code end.
+const CODE: &[&str] = &[".rs", ".mjs", ".js", ".css", ".html"];
 /// Files that may be long: tables, tests, generated files and licences.
 const MAY_BE_LONG: &[&str] = &[
     "/tests/",
-    "tests.rs",
+    "/tests.rs",
     ".test.mjs",
-    "crates/catalog/",
+    "/table.rs",
     "Cargo.lock",
     "package-lock.json",
     "LICENSE",
@@ -78,8 +82,10 @@ fn own_places(workspace: &Workspace) -> Vec<String> {
 fn text_faults(file: &str, text: &str, own_places: &[String]) -> Vec<String> {
     let mut faults = Vec::new();
     let n_lines = text.lines().count();
-    if n_lines > MAX_LINES && !MAY_BE_LONG.iter().any(|part| file.contains(part)) {
-        faults.push(format!("{file}: {n_lines} lines, more than {MAX_LINES}"));
+    let is_code = CODE.iter().any(|end| file.ends_with(end));
+    let most = if is_code { MAX_CODE_LINES } else { MAX_LINES };
+    if n_lines > most && !MAY_BE_LONG.iter().any(|part| file.contains(part)) {
+        faults.push(format!("{file}: {n_lines} lines, more than {most}"));
     }
     for (at, line) in text.lines().enumerate() {
         for place in own_places.iter().filter(|place| names_place(line, place)) {
@@ -139,10 +145,20 @@ mod tests {
     use super::{style_faults, text_faults, toolchain_fault};
 
     #[test]
-    fn files_are_short_unless_they_are_tables() {
-        let long = "x\n".repeat(801);
-        assert_eq!(text_faults("crates/scan/src/lib.rs", &long, &[]).len(), 1);
-        assert!(text_faults("crates/scan/src/tests.rs", &long, &[]).is_empty());
+    fn files_are_short_unless_they_are_tables_or_tests() {
+        let of = |file: &str, n: usize| text_faults(file, &"x\n".repeat(n), &[]).len();
+        for (file, most) in [("crates/scan/src/lib.rs", 500), ("docs/formats.md", 800)] {
+            assert_eq!((of(file, most), of(file, most + 1)), (0, 1), "{file}");
+        }
+        for file in [
+            "crates/scan/src/tests.rs",
+            "crates/scan/tests/all.rs",
+            "crates/catalog/src/remedies/table.rs",
+        ] {
+            assert_eq!(of(file, 2000), 0, "{file}");
+        }
+        // A name that only ends like that of tests is one of code.
+        assert_eq!(of("crates/scan/src/contests.rs", 501), 1);
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod layers;
 mod node;
 mod page;
 mod parts;
+mod paths;
 mod seal;
 mod shell;
 mod size;

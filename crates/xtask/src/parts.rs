@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::circles;
+use crate::paths;
 
 /// Parts of the page, by a file or a folder of that name, and what their product code must not name. Other dependencies follow
 /// from the types.
@@ -30,39 +31,40 @@ pub fn breaches(files: &BTreeMap<String, String>) -> Vec<String> {
     for (file, source) in files {
         let part = |part: &&Part| file.trim_end_matches(".rs").split('/').any(|at| at == part.name);
         let Some(part) = PARTS.iter().find(part) else { continue };
+        let named = paths::named(file, source);
         for name in part.never.iter().copied().flatten() {
-            if let Some(line) = source.lines().position(|line| names(line, name)) {
-                breaches.push(format!(
-                    "web/src/{file}:{}: {} may not use {name}",
-                    line + 1,
-                    part.name
-                ));
+            if let Some((line, _)) = named.iter().find(|(_, path)| names(path, name)) {
+                breaches.push(format!("web/src/{file}:{line}: {} may not use {name}", part.name));
             }
         }
     }
     let features = files.iter().filter_map(|(file, source)| {
-        let file = file.strip_prefix("features/")?;
-        Some((file.to_owned(), source.replace("crate::features::", "crate::")))
+        let of_feature = file.strip_prefix("features/")?.to_owned();
+        // (The root declares the features.)
+        if of_feature == "mod.rs" {
+            return Some((of_feature, source.clone()));
+        }
+        let used = paths::named(file, source).into_iter().filter_map(|(_, path)| {
+            path.strip_prefix(&["crate".to_owned(), "features".to_owned()])?.first().cloned()
+        });
+        Some((of_feature, used.map(|name| format!("crate::{name};")).collect()))
     });
     let circles = circles::circles(&features.collect(), "mod.rs").into_iter();
     breaches.extend(circles.map(|circle| format!("web/src/features: {circle}")));
     breaches
 }
 
-/// Whether a line names a package, a module of the crate, or a file of a feature.
-fn names(line: &str, name: &str) -> bool {
-    line.match_indices(name).any(|(at, _)| {
-        let (before, after) = (&line[..at], &line[at + name.len()..]);
-        let ends = after.starts_with("::") || after.starts_with(';') || after.starts_with(" as ");
-        let is_package = BROWSER.contains(&name);
-        let begins = ["crate::", "super::"].iter().any(|start| before.ends_with(start))
-            || (is_package && before.ends_with("use "));
-        // `features::<name>::view`
-        let in_feature = before.contains("crate::features::") && before.ends_with("::");
+/// Whether a path is of a package, a module of the crate, or a file of a feature.
+fn names(path: &[String], name: &str) -> bool {
+    let is = |at: usize, name: &str| path.get(at).is_some_and(|word| word == name || word == "*");
+    if BROWSER.contains(&name) {
         // Text that Yew shares instead of copying: it needs no browser.
-        let is_text = after.starts_with("::AttrValue;");
-        ends && !is_text && (begins || in_feature)
-    })
+        let is_text = path.get(1).is_some_and(|word| word == "AttrValue");
+        return path.first().is_some_and(|first| first == name) && !is_text;
+    }
+    // `crate::view`, `crate::features::<name>::view`
+    path.first().is_some_and(|first| first == "crate")
+        && (is(1, name) || (is(1, "features") && (is(2, "*") || is(3, name))))
 }
 
 #[cfg(test)]
@@ -96,6 +98,18 @@ mod tests {
         assert_eq!(breach("state/jobs.rs", "use crate::features::a::view as a;").len(), 1);
         assert_eq!(breach("features/a/protocol.rs", "use crate::state::State;").len(), 1);
         assert_eq!(breach("worker/session/first.rs", "use crate::state::State;").len(), 1);
+        // Other spellings of the same.
+        for text in [
+            "use crate::{\n    features::b::{queries, view::Row},\n};",
+            "use super::{queries::rows, view};",
+            "use crate::features as of;\nfn f() { of::b::view::draw() }",
+            "use crate::{self as page};\nfn f() { page::tasks::save() }",
+            "use crate::*;",
+            "fn f() -> yew::Html { yew::html!() }",
+            "use {std::rc::Rc, yew::Html};",
+        ] {
+            assert_eq!(breach("features/a/state.rs", text).len().min(1), 1, "{text}");
+        }
     }
 
     #[test]

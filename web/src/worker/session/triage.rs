@@ -65,68 +65,9 @@ impl Session for TriageSession {
                 }
                 files.forget(companion);
             }
-            Request::Triage { job, count_before_window } => {
-                let Some(file) = &mut self.file else { return };
-                file.read_details(job, files, port);
-                let report = file.triage(&self.companions, count_before_window);
-                let triage = file.shown(&report);
-                file.report = Some(report);
-                port.send(Response::Triage { job, triage });
-            }
-            Request::Diagnose { job, count_before_window, step } => {
-                let Some(file) = &mut self.file else { return };
-                file.read_details(job, files, port);
-                let diagnosis = file.diagnosis(&self.companions, count_before_window, step);
-                port.send(Response::Diagnosed { job, diagnosis });
-            }
-            Request::InTrace { job, snapshot, run } => {
-                let Some(file) = &mut self.file else { return };
-                let Ok(facts) = postcard::from_bytes::<RunFacts>(&run) else { return };
-                file.read_details(job, files, port);
-                let chapter = file.in_trace(&facts);
-                port.send(Response::InTrace { job, snapshot, chapter });
-            }
-            Request::RankCalls { job } => {
-                let Some(file) = &mut self.file else { return };
-                file.read_details(job, files, port);
-                let calls = file.rank_calls(&HostIndex::of(&file.decoded.trace));
-                port.send(Response::RankCalls { job, calls: calls.to_bytes() });
-            }
             Request::OtherRanks { job: _, others } => {
                 if let Some(file) = &mut self.file {
                     file.other_ranks = others;
-                }
-            }
-            Request::Describe { job } => {
-                let Some(file) = &mut self.file else { return };
-                file.read_details(job, files, port);
-                let run = file.describe(&self.companions);
-                port.send(Response::Described { job, run });
-            }
-            Request::Compare { job, with, run } => {
-                let Some(file) = &mut self.file else { return };
-                file.read_details(job, files, port);
-                let own = file.describe(&self.companions);
-                let comparison = own.and_then(|own| others::compare(&own, &run));
-                port.send(Response::Compared { job, with, comparison });
-            }
-            Request::Kernel { job, key, count_before_window, step } => {
-                let Some(file) = &mut self.file else { return };
-                // A worker that was ended and started again has not triaged yet; another may have triaged another step.
-                if file.slices.as_ref().is_none_or(|(_, known)| *known != step) {
-                    file.read_details(job, files, port);
-                    match step {
-                        Some(step) => drop(file.triage_step(&self.companions, step)),
-                        None => drop(file.triage(&self.companions, count_before_window)),
-                    }
-                }
-                port.send(Response::Kernel { job, kernel: file.kernel(key) });
-            }
-            Request::Window { job, event } => {
-                let Some(file) = &self.file else { return };
-                let mut windows = overlap_windows(&file.decoded.trace, &[event], None);
-                if let Some(window) = windows.pop().flatten() {
-                    port.send(Response::Window { job, window });
                 }
             }
             Request::BenchmarkConfig { job, bytes } => {
@@ -135,32 +76,11 @@ impl Session for TriageSession {
                 let digest = facts.benchmark_config_hash.unwrap_or_default();
                 port.send(Response::BenchmarkConfig { job, digest });
             }
-            Request::Benchmark { job, op } => {
-                let Some(file) = &mut self.file else { return };
-                let script = file.benchmark(job, &op, files, port);
-                port.send(Response::Benchmark { job, op, script });
-            }
-            Request::Artifacts { job, wish, parts } => {
-                let Some(file) = &mut self.file else { return };
-                file.read_details(job, files, port);
-                let made = match parts {
-                    Parts::Report => file.resource_report(&self.companions, &wish),
-                    _ => file.artifacts(job, &self.companions, (&wish, parts), files, port),
-                };
-                match made {
-                    Ok(made) => port.deliver_artifacts(job, made),
-                    Err(failure) => port.send(Response::NoArtifacts { job, failure }),
+            request => {
+                if let Some(file) = &mut self.file {
+                    file.answer(request, &self.companions, files, port);
                 }
             }
-            // The other program's.
-            Request::Analyze { .. }
-            | Request::PlanRepair { .. }
-            | Request::Look { .. }
-            | Request::Levels { .. }
-            | Request::Memory { .. }
-            | Request::Told { .. }
-            | Request::Changes { .. }
-            | Request::Repair { .. } => {}
         }
     }
 }
@@ -194,6 +114,109 @@ impl TriageSession {
 }
 
 impl OpenFile {
+    /// Answers a request about the file.
+    fn answer(
+        &mut self,
+        request: Request,
+        companions: &[OpenCompanion],
+        files: &mut dyn Files,
+        port: &mut dyn Port,
+    ) {
+        match request {
+            Request::Triage { job, count_before_window } => {
+                self.read_details(job, files, port);
+                let report = self.triage(companions, count_before_window);
+                let triage = self.shown(&report);
+                self.report = Some(report);
+                port.send(Response::Triage { job, triage });
+            }
+            Request::Diagnose { job, count_before_window, step } => {
+                self.read_details(job, files, port);
+                let diagnosis = self.diagnosis(companions, count_before_window, step);
+                port.send(Response::Diagnosed { job, diagnosis });
+            }
+            Request::InTrace { job, snapshot, run } => {
+                let Ok(facts) = postcard::from_bytes::<RunFacts>(&run) else { return };
+                self.read_details(job, files, port);
+                let chapter = self.in_trace(&facts);
+                port.send(Response::InTrace { job, snapshot, chapter });
+            }
+            Request::RankCalls { job } => {
+                self.read_details(job, files, port);
+                let calls = self.rank_calls(&HostIndex::of(&self.decoded.trace));
+                port.send(Response::RankCalls { job, calls: calls.to_bytes() });
+            }
+            Request::Describe { job } => {
+                self.read_details(job, files, port);
+                let run = self.describe(companions);
+                port.send(Response::Described { job, run });
+            }
+            Request::Compare { job, with, run } => {
+                self.read_details(job, files, port);
+                let own = self.describe(companions);
+                let comparison = own.and_then(|own| others::compare(&own, &run));
+                port.send(Response::Compared { job, with, comparison });
+            }
+            Request::Kernel { job, key, count_before_window, step } => {
+                // A worker that was ended and started again has not triaged yet; another may have triaged another step.
+                if self.slices.as_ref().is_none_or(|(_, known)| *known != step) {
+                    self.read_details(job, files, port);
+                    self.know_slices(companions, count_before_window, step);
+                }
+                port.send(Response::Kernel { job, kernel: self.kernel(key) });
+            }
+            Request::Window { job, event } => {
+                let mut windows = overlap_windows(&self.decoded.trace, &[event], None);
+                if let Some(window) = windows.pop().flatten() {
+                    port.send(Response::Window { job, window });
+                }
+            }
+            Request::Benchmark { job, op } => {
+                let script = self.benchmark(job, &op, files, port);
+                port.send(Response::Benchmark { job, op, script });
+            }
+            Request::Artifacts { job, wish, parts } => {
+                self.read_details(job, files, port);
+                let made = match parts {
+                    Parts::Report => self.resource_report(companions, &wish),
+                    _ => self.artifacts(job, companions, (&wish, parts), files, port),
+                };
+                match made {
+                    Ok(made) => port.deliver_artifacts(job, made),
+                    Err(failure) => port.send(Response::NoArtifacts { job, failure }),
+                }
+            }
+            // The session's.
+            Request::Open { .. }
+            | Request::AddCompanion { .. }
+            | Request::RemoveCompanion { .. }
+            | Request::OtherRanks { .. }
+            | Request::BenchmarkConfig { .. } => {}
+            // The other program's.
+            Request::Analyze { .. }
+            | Request::PlanRepair { .. }
+            | Request::Look { .. }
+            | Request::Levels { .. }
+            | Request::Memory { .. }
+            | Request::Told { .. }
+            | Request::Changes { .. }
+            | Request::Repair { .. } => {}
+        }
+    }
+
+    /// Triages a step, or the whole file, for what it knows of slices then.
+    fn know_slices(
+        &mut self,
+        companions: &[OpenCompanion],
+        count_before_window: bool,
+        step: Option<StepWindow>,
+    ) {
+        match step {
+            Some(step) => drop(self.triage_step(companions, step)),
+            None => drop(self.triage(companions, count_before_window)),
+        }
+    }
+
     /// A triage as the page shows it.
     fn shown(&self, report: &TriageReport) -> Triage {
         let mut sections = report.sections(EVERY_ROW);

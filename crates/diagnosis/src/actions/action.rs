@@ -1,0 +1,130 @@
+//! An action, and how it reads.
+
+use serde::Serialize;
+
+use crate::Confidence;
+
+/// Something to do.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Action {
+    /// The rule, or `overlap` or `fuse` for the rows of these tables.
+    pub rule: String,
+    /// The device, where it is about one.
+    pub device: Option<String>,
+    /// What the file shows.
+    pub observation: String,
+    /// What that means; empty where the observation says all.
+    pub hypothesis: String,
+    /// What to do.
+    pub action: String,
+    /// Its row in the table of remedies; empty for rows of the overlap table.
+    #[serde(skip)]
+    pub remedy: &'static str,
+    /// Wall time of the recording that goes away at most, in ns.
+    pub bound_ns: i64,
+    /// The same in percent of [`Self::bound_of`].
+    pub bound_pct: f64,
+    /// What the share is of.
+    pub bound_of: Whole,
+    /// How sure it is.
+    pub confidence: Confidence,
+    /// Where: a line of Python, an op or a kernel; empty if all over the run.
+    pub place: String,
+    /// What a new trace shows if it helped, in a sentence.
+    pub validation: String,
+    /// What to read again after the change, and its value now.
+    pub check: Place,
+}
+
+/// What a bound is a share of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Whole {
+    /// The steps.
+    Steps,
+    /// The warm iterations: cold ones are left out.
+    WarmIterations,
+    /// From the first GPU work to the last.
+    GpuSpan,
+    /// The same without the time in which code is loaded and libraries are set up.
+    WithoutSetUp,
+}
+
+impl Whole {
+    /// What a person reads.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Steps => "the steps",
+            Self::WarmIterations => "the warm iterations",
+            Self::GpuSpan => "the GPU span",
+            Self::WithoutSetUp => "the GPU span without set-up",
+        }
+    }
+}
+
+impl Action {
+    /// What the file shows and what that means.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        [&*self.observation, &*self.hypothesis].join(" ").trim_end().to_owned()
+    }
+
+    /// How much goes away at most: an estimate, because other work may take the place of what goes.
+    #[must_use]
+    pub fn impact(&self) -> String {
+        format!(
+            "at most {} ({} of {})",
+            report::units::time(self.bound_ns),
+            report::units::percent(self.bound_pct),
+            self.bound_of.words()
+        )
+    }
+
+    /// What to look for in a new trace, and the figure now.
+    #[must_use]
+    pub fn how_to_check(&self) -> String {
+        format!("{} {}.", self.validation, self.check.sentence())
+    }
+
+    /// As a card.
+    #[must_use]
+    pub fn finding(&self) -> report::Finding {
+        let place = match self.place.as_str() {
+            "" => String::new(),
+            place => format!(" At {place}."),
+        };
+        report::Finding {
+            rule: self.rule.clone().into(),
+            observation: format!("Saves {}", self.impact()),
+            hypothesis: self.reason(),
+            action: format!("{}{place}", self.action),
+            validation: self.how_to_check(),
+            confidence: self.confidence,
+            evidence: vec![self.check.path.clone()],
+        }
+    }
+}
+
+/// A figure to read again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Place {
+    /// Where it stands in `kinetoscope cpu --json`, or the table of triage.
+    pub path: String,
+    /// What it is.
+    pub what: String,
+    /// Its value now.
+    pub now: String,
+}
+
+impl Place {
+    /// For a person.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let mut what = self.what.trim_end_matches('.').to_owned();
+        if let Some(first) = what.get_mut(..1) {
+            first.make_ascii_uppercase();
+        }
+        format!("{what} now: {}", self.now)
+    }
+}

@@ -1,0 +1,215 @@
+//! What the rules read about one device.
+
+use host::gaps::DeviceGaps;
+use host::links::DeviceId;
+use host::verdicts::{Busy, DeviceFigures, Window};
+use timeline::intervals::{Interval, both, length, without};
+use triage::{WallPart, WallRow};
+
+use super::{COLD_LAUNCH_NS, Facts};
+
+/// From this share of the idle time on, first calls are what the recording shows.
+const COLD_SHARE: f64 = 0.3;
+/// Of first calls this part at least loads or compiles code.
+const LOADS_PART: i64 = 20;
+
+/// The next work was launched this long before it ran: it waits for work that the file does not hold.
+const LONG_QUEUE_NS: i64 = 1_000_000;
+
+/// From this share of the window on, such waits make the busy share meaningless.
+const MISSING_SHARE: f64 = 0.2;
+
+/// A device, with its figures.
+pub struct Device<'f> {
+    pub(super) facts: &'f Facts<'f>,
+    pub(super) id: DeviceId,
+    /// As the file spells it.
+    pub name: &'f str,
+    /// The figures that rules read.
+    pub figures: &'f DeviceFigures,
+    /// Its gaps.
+    pub gaps: &'f DeviceGaps,
+}
+
+impl Device<'_> {
+    /// Its number.
+    #[must_use]
+    pub fn id(&self) -> DeviceId {
+        self.id
+    }
+
+    /// `Device 2`; `The GPU` where there is one.
+    #[must_use]
+    pub fn title(&self) -> String {
+        if self.facts.has_one_device() { "The GPU".into() } else { format!("Device {}", self.name) }
+    }
+
+    /// The window that its busy share is told of: what the steps launched, else the span of work with a launch, else of all.
+    #[must_use]
+    pub fn busy(&self) -> Option<(Window, Busy)> {
+        [Window::LaunchStepsLinked, Window::GpuSpanLinked, Window::GpuSpanAll]
+            .into_iter()
+            .find_map(|window| Some((window, *self.figures.busy.get(&window)?)))
+    }
+
+    /// Its busy share; 1 where there is none.
+    #[must_use]
+    pub fn busy_share(&self) -> f64 {
+        self.busy().and_then(|(_, busy)| busy.share).unwrap_or(1.0)
+    }
+
+    /// Its busy time and the window of it, as the bar of the wall time has them: one share in all sentences. `None` without a bar.
+    #[must_use]
+    pub fn busy_told(&self) -> Option<(i64, i64)> {
+        let own = || WallPart::ALL.into_iter().filter_map(|part| self.wall(part));
+        let sum = |busy: bool| -> i64 {
+            own().filter(|row| !busy || !row.part.is_idle()).map(|row| row.total_ns).sum()
+        };
+        Some((sum(true), sum(false))).filter(|(_, window_ns)| *window_ns > 0)
+    }
+
+    /// The time in which the next work had been launched long before it ran, if that is so much of the window that the busy share
+    /// says nothing: the work in between is not in the file.
+    #[must_use]
+    pub fn missing_ns(&self) -> Option<i64> {
+        let queued = self.gaps.all.ten.iter().filter_map(|gap| gap.launched.as_ref());
+        let ns: i64 = queued.map(|launch| launch.queued_ns).filter(|ns| *ns >= LONG_QUEUE_NS).sum();
+        let (_, busy) = self.busy()?;
+        (ns as f64 >= MISSING_SHARE * busy.window_ns as f64 && ns > 0).then_some(ns)
+    }
+
+    /// Its gaps, those of warm iterations where only these count.
+    #[must_use]
+    pub fn gaps_told(&self) -> Vec<Interval> {
+        let gaps = host::gaps::between(self.facts.gpu.busy(self.id));
+        self.facts.warm.as_ref().map_or_else(|| gaps.clone(), |warm| both(&gaps, warm))
+    }
+
+    /// The time in its gaps that first calls cover, and all of it, if these are what the recording shows.
+    #[must_use]
+    pub fn cold(&self) -> Option<(i64, i64)> {
+        let gaps = self.gaps_told();
+        let of = |times: &[Interval]| length(&both(&gaps, times));
+        let (covered, loads, all) = (of(&self.facts.cold), of(&self.facts.loads), length(&gaps));
+        // (Memory alone is allocated again where it is full.)
+        let is_first = loads.saturating_mul(LOADS_PART) >= covered;
+        (is_first && covered as f64 >= COLD_SHARE * all as f64 && covered >= COLD_LAUNCH_NS)
+            .then_some((covered, all))
+    }
+
+    /// Its GPU slices.
+    pub fn slices(&self) -> impl Iterator<Item = &host::links::GpuSlice> {
+        self.facts.gpu.on(self.id)
+    }
+
+    /// From its first GPU slice to the last.
+    #[must_use]
+    pub fn span_ns(&self) -> i64 {
+        let busy = self.facts.gpu.busy(self.id);
+        busy.first().zip(busy.last()).map_or(0, |(first, last)| last.1 - first.0)
+    }
+
+    /// A part of its wall time: the row of the bar.
+    #[must_use]
+    pub fn wall(&self, part: WallPart) -> Option<&WallRow> {
+        let wall = &self.facts.wall;
+        let one = self.facts.gpu.devices.len() == 1;
+        wall.iter().find(|row| row.part == part && (one || row.device == self.name))
+    }
+
+    /// The time of the bar in which the CPU's launches, or its work before them, keep the device waiting, and its share of the
+    /// bar's window in percent. No other cause has that time; what the launching threads wait for others is not the CPU's work.
+    #[must_use]
+    pub fn late(&self) -> (i64, f64) {
+        let parts = [WallPart::Launch, WallPart::HostCompute];
+        let rows = parts.into_iter().filter_map(|part| self.wall(part));
+        let (ns, pct) =
+            rows.fold((0_i64, 0.0), |(ns, pct), row| (ns + row.total_ns, pct + row.share_pct));
+        let others_ns = self.waits_for_others().map_or(0, |place| place.total_ns.min(ns));
+        let own_ns = ns - others_ns;
+        (own_ns, if ns > 0 { pct * own_ns as f64 / ns as f64 } else { pct })
+    }
+
+    /// The window of its bar without the time in which code is loaded and libraries are set up, in ns.
+    #[must_use]
+    pub fn without_set_up_ns(&self) -> i64 {
+        let told = WallPart::ALL.into_iter().filter(|part| *part != WallPart::Loading);
+        told.filter_map(|part| self.wall(part)).map(|row| row.total_ns).sum()
+    }
+
+    /// The same with the way of the late launches to the device, which goes away with the launches.
+    #[must_use]
+    pub fn late_with_start(&self) -> (i64, f64) {
+        let (ns, pct) = self.late();
+        self.wall(WallPart::Start).map_or((ns, pct), |row| (ns + row.total_ns, pct + row.share_pct))
+    }
+
+    /// Communication that no other kernel hides, and the span of the device.
+    #[must_use]
+    pub fn exposed_communication(&self) -> (i64, i64) {
+        (length(&self.exposed()), self.span_ns())
+    }
+
+    /// How much sooner it would be done without that, at most: its own launches come no earlier. Of the time that its bar is of.
+    #[must_use]
+    pub fn sooner_without_communication_ns(&self) -> i64 {
+        let facts = self.facts;
+        let of_device = |device: usize| {
+            let index = (facts.slices, facts.gpu);
+            let warm = facts.warm.as_deref();
+            ranks::sooner_without_communication_ns(index, facts.details, device, warm)
+        };
+        let all = || (0..facts.gpu.devices.len()).map(of_device).collect();
+        facts.sooner.get_or_init(all).get(self.id as usize).copied().unwrap_or_default()
+    }
+
+    /// Communication that no other kernel hides, in the time that its bar is of, and the length of that.
+    #[must_use]
+    pub fn exposed_told(&self) -> (i64, i64) {
+        let exposed = self.exposed();
+        let told_ns = self
+            .facts
+            .warm
+            .as_ref()
+            .map_or_else(|| length(&exposed), |warm| length(&both(&exposed, warm)));
+        let parts = WallPart::ALL.into_iter().filter_map(|part| self.wall(part));
+        (told_ns, parts.map(|row| row.total_ns).sum())
+    }
+
+    /// When communication runs that no other kernel hides.
+    #[must_use]
+    pub fn exposed(&self) -> Vec<Interval> {
+        let (communication, others) = self.communication();
+        without(&communication, &others)
+    }
+
+    /// When its kernels communicate, and when others work.
+    fn communication(&self) -> (Vec<Interval>, Vec<Interval>) {
+        self.facts.gpu.communication(self.facts.trace, Some(self.id))
+    }
+
+    /// The time in which other kernels run and no communication: all that communication can hide behind.
+    #[must_use]
+    pub fn exposed_compute(&self) -> i64 {
+        let (communication, others) = self.communication();
+        length(&without(&others, &communication))
+    }
+
+    /// Whether its busy share says something: the work that the file's calls launched is in the file.
+    #[must_use]
+    pub fn is_told(&self) -> bool {
+        self.missing_ns().is_none() && !self.facts.is_capture()
+    }
+
+    /// Whether the host may be what limits it: it is not busy, no work is missing and no first calls run.
+    #[must_use]
+    pub fn is_starved(&self) -> bool {
+        self.busy_share() < 0.8 && self.is_told() && self.cold().is_none()
+    }
+
+    /// Whether launches limit it.
+    #[must_use]
+    pub fn is_launch_bound(&self) -> bool {
+        self.figures.launches.launch_bound == Some(true) && self.is_starved()
+    }
+}
