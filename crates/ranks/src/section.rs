@@ -153,9 +153,10 @@ impl Unknown {
     fn sentence(self) -> Option<String> {
         (self.n > 0).then(|| {
             format!(
-                "The waits leave out {}, because {} kernels do not run at one time, or end too far apart for so short a wait: a rank waits at \
+                "Of the kinds of collectives that were matched, the waits leave out {}, because {} kernels do not run at one time, \
+                 or end too far apart for so short a wait: a rank waits at \
                  most {} there.",
-                plural(self.n as u64, "more collective", "more collectives"),
+                plural(self.n as u64, "more call", "more calls"),
                 if self.n == 1 { "its" } else { "their" },
                 time(self.most_ns)
             )
@@ -240,7 +241,8 @@ mod tests {
         assert_eq!(
             Unknown { n: 2, most_ns: 240_000 }.sentence().as_deref(),
             Some(
-                "The waits leave out 2 more collectives, because their kernels do not run at one time, or end too far apart for so short a \
+                "Of the kinds of collectives that were matched, the waits leave out 2 more calls, because their kernels do not run at one \
+                 time, or end too far apart for so short a \
                  wait: a rank waits at most 240 µs there."
             )
         );
