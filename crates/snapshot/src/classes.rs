@@ -168,7 +168,7 @@ impl Sums {
             let sum =
                 |sum: i64, is_part: bool| sum.saturating_add(if is_part { life.size } else { 0 });
             let is_freed = life.has_ended(Phase::Optimizer);
-            let is_made = life.birth_phase() == Phase::Optimizer;
+            let is_made = life.born.is_some() && life.birth_phase() == Phase::Optimizer;
             self.state = (sum(self.state.0, is_made), sum(self.state.1, is_freed));
         }
         if rule.class == Class::Parameter && life.replaces.is_some() {

@@ -4,7 +4,7 @@
 use report::units::{count, plural};
 use report::{Confidence, Finding};
 
-use super::peak::{NEARLY_EQUAL, calls, falls};
+use super::peak::{LEAST_CLASS, NEARLY_EQUAL, calls, falls};
 use crate::amounts::{percent, size};
 use crate::claim::put;
 use crate::classes::Class;
@@ -48,7 +48,7 @@ pub(super) fn attention(device: &str, timeline: &Timeline, to: &mut Vec<Finding>
             "The scores of all pairs of positions are stored: their memory grows with the square of the sequence length.",
             "Compute attention with torch.nn.functional.scaled_dot_product_attention: its fused kernels store no scores, where data \
                  type, head size and mask permit them.",
-            &falls(
+            &(falls(
                 timeline,
                 "these blocks",
                 (peak, rest),
@@ -62,10 +62,35 @@ pub(super) fn attention(device: &str, timeline: &Timeline, to: &mut Vec<Finding>
                       stay."
                     }
                 },
-            ),
+            ) + &on_top(timeline)),
             &format!("devices.{device}.replay.peak_by_site"),
         ],
     );
+}
+
+/// What is saved on top of the change that the finding on activations advises.
+fn on_top(timeline: &Timeline) -> String {
+    let Some((bytes, without, both)) = timeline.classes.falls.both else { return String::new() };
+    let share = percent(timeline.classes.never_used, timeline.replay.peak_requested);
+    if share >= LEAST_UNUSED {
+        return format!(
+            " But {} of these are of the graph that inference_mode does not keep: after that change, only what one layer allocates here is in \
+             use at a time, and no more than that is saved.",
+            size(bytes)
+        );
+    }
+    let share =
+        percent(timeline.classes.bytes_of(Class::Activation), timeline.replay.peak_requested);
+    if share < LEAST_CLASS {
+        return String::new();
+    }
+    format!(
+        " But {} of these are among the activations, which a checkpoint drops too: without both the recorded events peak at {}, without the \
+         activations alone at {}.",
+        size(bytes),
+        size(both),
+        size(without)
+    )
 }
 
 /// Temporaries that an optimizer of PyTorch frees within its step.
