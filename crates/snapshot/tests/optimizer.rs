@@ -64,6 +64,38 @@ fn tensors_made_anew_are_bounded_by_the_peak_without_both() {
     );
 }
 
+const CAST: Stack = &[
+    ("??", "at::autocast::cached_cast(c10::ScalarType, at::Tensor const&, c10::DeviceType)", 0),
+    ("/app/run.py", "forward", 15),
+    CALL,
+];
+
+#[test]
+fn copies_of_weights_that_outlive_a_step_are_stale() {
+    let run = |is_kept: bool| {
+        let mut run = Run::default();
+        run.alloc(0, 8, BUILD_NET).alloc(4, 6, BUILD_NET);
+        for step in 0..2 {
+            if step == 0 || !is_kept {
+                // The copy of a weight, and one of an input.
+                run.alloc(1, 4, CAST).alloc(2, 7, CAST).free(2, ENGINE);
+            }
+            run.alloc(3, 20, FORWARD).free(3, ENGINE);
+            if !is_kept {
+                run.free(1, ENGINE);
+            }
+            run.alloc(5, 1, UPDATE).free(5, UPDATE);
+        }
+        run.report().0
+    };
+    let own = finding(&run(true), "autocast-stale-weights").unwrap();
+    assert_eq!(
+        own["observation"],
+        "Device 0: 1 copy of weights by autocast (4.00 MiB) stay in use over a step of the optimizer and into the forward pass after it."
+    );
+    assert_eq!(finding(&run(false), "autocast-stale-weights"), None);
+}
+
 const MATMUL: Stack =
     &[("/app/sdpa_attention.py", "forward", 4), CALL, ("/app/net.py", "forward", 8), CALL];
 const SOFTMAX: Stack = &[("/app/softmax.py", "forward", 2), CALL, MATMUL[0], CALL, MATMUL[2], CALL];

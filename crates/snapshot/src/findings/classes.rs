@@ -93,6 +93,32 @@ fn on_top(timeline: &Timeline) -> String {
     )
 }
 
+/// Copies of weights by autocast that are used after the weights have changed.
+pub(super) fn stale(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
+    let (n, bytes) = timeline.classes.stale;
+    if n == 0 {
+        return;
+    }
+    let observation = format!(
+        "Device {device}: {} of weights by autocast ({}) stay in use over a step of the optimizer and into the forward pass after it.",
+        plural(n, "copy", "copies"),
+        size(bytes)
+    );
+    put(
+        to,
+        "autocast-stale-weights",
+        Confidence::Medium,
+        [
+            &observation,
+            "One torch.autocast encloses several iterations: until it ends, it keeps the copies of the weights that the first one made, so \
+             forward passes use weights from before the step.",
+            "Let torch.autocast enclose only the forward pass and the loss of one iteration, and neither backward nor optimizer.step().",
+            "Each iteration then copies the weights anew, and the losses change.",
+            &format!("classes.{device}"),
+        ],
+    );
+}
+
 /// Temporaries that an optimizer of PyTorch frees within its step.
 pub(super) fn temporaries(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
     let peak = timeline.replay.peak_requested;
