@@ -90,6 +90,8 @@ pub(crate) struct Classes {
     pub(crate) attention: Vec<(String, i64)>,
     /// Bytes of state that the optimizer allocated, and of state that it freed: where it makes its state anew, and does not write to it.
     pub(crate) state: (i64, i64),
+    /// Copies of weights by autocast that are used after a step of the optimizer, and their bytes.
+    pub(crate) stale: (u64, i64),
     /// Bytes of parameters that the optimizer made in place of older ones.
     pub(crate) parameters: i64,
     /// Bytes of activations at the peak that were allocated inside of torch.utils.checkpoint.
@@ -119,6 +121,8 @@ pub(crate) fn classes(
         has_softmax: false,
         state: (0, 0),
         parameters: 0,
+        weights: Vec::new(),
+        stale: Vec::new(),
         checkpointed: 0,
     };
     let mut lives = Lives::default();
@@ -151,6 +155,10 @@ struct Sums {
     has_softmax: bool,
     /// State of an optimizer: allocated, freed by it.
     state: (i64, i64),
+    /// Sizes of parameters and of what is older than the recording.
+    weights: Vec<i64>,
+    /// Sizes of copies by autocast that are used after a step of the optimizer.
+    stale: Vec<i64>,
     /// Parameters that an optimizer made in place of older ones.
     parameters: i64,
     checkpointed: i64,
@@ -168,8 +176,14 @@ impl Sums {
             let sum =
                 |sum: i64, is_part: bool| sum.saturating_add(if is_part { life.size } else { 0 });
             let is_freed = life.has_ended(Phase::Optimizer);
-            let is_made = life.birth_phase() == Phase::Optimizer;
+            let is_made = life.born.is_some() && life.birth_phase() == Phase::Optimizer;
             self.state = (sum(self.state.0, is_made), sum(self.state.1, is_freed));
+        }
+        if rule.class == Class::Parameter || life.born.is_none() {
+            self.weights.push(life.size);
+        }
+        if life.is_stale_cast {
+            self.stale.push(life.size);
         }
         if rule.class == Class::Parameter && life.replaces.is_some() {
             self.parameters = self.parameters.saturating_add(life.size);
@@ -192,7 +206,17 @@ impl Sums {
         }
     }
 
-    fn finish(self, sites: &Sites) -> Classes {
+    /// The copies by autocast that are half as large as a weight.
+    #[inline(never)]
+    fn stale(&mut self) -> (u64, i64) {
+        self.weights.sort_unstable();
+        let has_weight = |size: &i64| self.weights.binary_search(&size.saturating_mul(2)).is_ok();
+        self.stale.retain(has_weight);
+        (self.stale.len() as u64, self.stale.iter().sum())
+    }
+
+    fn finish(mut self, sites: &Sites) -> Classes {
+        let stale = self.stale();
         let row = |(rule, sum): (&Rule, &(i64, u64, i64, u64))| ClassRow {
             class: rule.class,
             rule: rule.what,
@@ -221,7 +245,17 @@ impl Sums {
         let is_unused = |row: &&ClassRow| [NEVER_USED, NOT_YET_FREED].contains(&row.rule);
         let never_used = rows.iter().filter(is_unused).map(|row| row.peak_bytes).sum();
         let rest = Classes::default();
-        Classes { rows, peak_sites, attention, state, parameters, checkpointed, never_used, ..rest }
+        Classes {
+            rows,
+            peak_sites,
+            attention,
+            stale,
+            state,
+            parameters,
+            checkpointed,
+            never_used,
+            ..rest
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Whether a recording lost its oldest events: the allocator keeps `max_entries` of them and overwrites the oldest.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use report::units::{count, plural, time};
 use report::{Confidence, Finding};
@@ -41,13 +41,13 @@ fn is_round(n: usize) -> bool {
 
 /// Whether one of the first events frees a block that is allocated by no event.
 fn frees_unknown(trace: &[Event]) -> bool {
-    let mut open = HashSet::new();
-    trace.iter().take(FIRST_EVENTS).any(|event| match event.action {
+    let mut open: HashMap<u64, usize> = HashMap::new();
+    trace.iter().enumerate().take(FIRST_EVENTS).any(|(at, event)| match event.action {
         Action::Alloc => {
-            open.insert(event.address);
+            open.insert(event.address, at);
             false
         }
-        Action::FreeCompleted => !open.remove(&event.address),
+        Action::FreeCompleted => open.remove(&event.address).is_none(),
         _ => false,
     })
 }

@@ -64,6 +64,7 @@ pub(crate) fn findings(snapshot: &Snapshot, report: &SnapshotReport) -> Vec<Find
                 if !has_failed {
                     peak::peak(device, timeline, &mut findings);
                 }
+                classes::stale(device, timeline, &mut findings);
                 classes::replaced(device, timeline, &mut findings);
                 anomaly(device, timeline, &mut findings);
             }

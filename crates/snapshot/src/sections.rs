@@ -309,10 +309,17 @@ fn timeline_section(
         let title = "What the allocations are for (estimate)";
         let (peak, all) = (replay.peak_requested, timeline.churn.alloc_bytes);
         let is_part = |part: i64, whole: i64| part > 0 && part.saturating_mul(100) >= whole;
-        let is_printed = classes
+        let is_printed: Vec<bool> = classes
             .iter()
-            .map(|row| is_part(row.peak_bytes, peak) || is_part(row.allocated_bytes, all));
-        section.tables.push(Table::of("classes", title, classes).printing(is_printed));
+            .map(|row| is_part(row.peak_bytes, peak) || is_part(row.allocated_bytes, all))
+            .collect();
+        let rest = is_printed.iter().filter(|is_printed| !**is_printed).count();
+        let mut table = Table::of("classes", title, classes).printing(is_printed);
+        if rest > 0 {
+            let rest = plural(rest as u64, "more row has", "more rows have");
+            table.title = format!("{title}; {rest} less than 1%").into();
+        }
+        section.tables.push(table);
     }
     add_steps(device, timeline, &mut section);
     section.tables.extend([

@@ -3,7 +3,7 @@
 //! A run whose iterations are alike reaches its peak in each of them. At the first one, blocks of the iteration before the recording may
 //! still be in use: who allocated them is not recorded.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use crate::model::{Action, Event};
 use crate::site::ByPhase;
@@ -58,7 +58,7 @@ pub(crate) fn shown(trace: &[Event], levels: &[i64], (first, peak): (usize, i64)
     }
     // Bytes from before the first event only become fewer: of each place those that are left, and the last free of them.
     let mut left = levels.first().copied().unwrap_or_default();
-    let (mut open, mut settled) = (HashSet::new(), 0);
+    let (mut open, mut settled) = (HashMap::<u64, usize>::new(), 0);
     let mut states = Vec::new();
     let mut next = places.iter().copied().peekable();
     for at in 0..=trace.len() {
@@ -68,9 +68,9 @@ pub(crate) fn shown(trace: &[Event], levels: &[i64], (first, peak): (usize, i64)
         let Some(event) = trace.get(at) else { break };
         match event.action {
             Action::Alloc => {
-                open.insert(event.address);
+                open.insert(event.address, at);
             }
-            Action::FreeCompleted if !open.remove(&event.address) => {
+            Action::FreeCompleted if open.remove(&event.address).is_none() => {
                 left = left.saturating_sub(event.size);
                 settled = at + 1;
             }

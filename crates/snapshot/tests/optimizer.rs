@@ -63,3 +63,74 @@ fn tensors_made_anew_are_bounded_by_the_peak_without_both() {
         "With each old tensor overwritten by its new one, the recorded events peak at 24.0 MiB instead of 32.0 MiB."
     );
 }
+
+const CAST: Stack = &[
+    ("??", "at::autocast::cached_cast(c10::ScalarType, at::Tensor const&, c10::DeviceType)", 0),
+    ("/app/run.py", "forward", 15),
+    CALL,
+];
+
+#[test]
+fn copies_of_weights_that_outlive_a_step_are_stale() {
+    let run = |is_kept: bool| {
+        let mut run = Run::default();
+        run.alloc(0, 8, BUILD_NET).alloc(4, 6, BUILD_NET);
+        for step in 0..2 {
+            if step == 0 || !is_kept {
+                // The copy of a weight, and one of an input.
+                run.alloc(1, 4, CAST).alloc(2, 7, CAST).free(2, ENGINE);
+            }
+            run.alloc(3, 20, FORWARD).free(3, ENGINE);
+            if !is_kept {
+                run.free(1, ENGINE);
+            }
+            run.alloc(5, 1, UPDATE).free(5, UPDATE);
+        }
+        run.report().0
+    };
+    let own = finding(&run(true), "autocast-stale-weights").unwrap();
+    assert_eq!(
+        own["observation"],
+        "Device 0: 1 copy of weights by autocast (4.00 MiB) stay in use over a step of the optimizer and into the forward pass after it."
+    );
+    assert_eq!(finding(&run(false), "autocast-stale-weights"), None);
+}
+
+const MATMUL: Stack =
+    &[("/app/sdpa_attention.py", "forward", 4), CALL, ("/app/net.py", "forward", 8), CALL];
+const SOFTMAX: Stack = &[("/app/softmax.py", "forward", 2), CALL, MATMUL[0], CALL, MATMUL[2], CALL];
+const MODEL: Stack = &[
+    ("/app/softmax.py", "forward", 2),
+    CALL,
+    ("/app/attention_is_all.py", "forward", 4),
+    CALL,
+    ("/app/attention_is_all.py", "forward", 14),
+    CALL,
+    ("/app/attention_is_all.py", "forward", 24),
+    CALL,
+];
+
+#[test]
+fn attention_is_known_by_its_file_too_and_saved_once() {
+    let found = |by: Stack| {
+        let mut run = Run::default();
+        run.alloc(1, 20, MATMUL).alloc(2, 30, by).alloc(3, 10, FORWARD);
+        run.free(3, ENGINE).free(2, ENGINE).free(1, ENGINE);
+        finding(&run.report().0, "unfused-attention")
+    };
+    let own = found(SOFTMAX).unwrap();
+    assert!(own["observation"].as_str().unwrap().contains("50.0 MiB of the 60.0 MiB"), "{own}");
+    let validation = own["validation"].as_str().unwrap();
+    assert!(
+        validation.contains(
+            "But 50.0 MiB of these are among the activations, which a checkpoint drops too: without both the recorded events peak at 0 B, \
+             without the activations alone at 0 B."
+        ),
+        "{validation}"
+    );
+    // A file with a whole model says nothing, and a linear layer is no softmax.
+    let mut run = Run::default();
+    run.alloc(2, 30, MODEL).alloc(3, 10, FORWARD).free(3, ENGINE).free(2, ENGINE);
+    assert_eq!(finding(&run.report().0, "unfused-attention"), None);
+    assert_eq!(found(FORWARD), None);
+}

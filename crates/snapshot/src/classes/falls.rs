@@ -91,6 +91,8 @@ pub(crate) struct Falls {
     pub(crate) sites: Option<i64>,
     /// These call sites, the first one first.
     pub(crate) makers: Vec<AtPeak>,
+    /// Of attention that is among the activations: its bytes at the peak, the peak without activations, and without both.
+    pub(crate) both: Option<(i64, i64, i64)>,
     /// Whether the activations are those of several calls.
     pub(crate) graphs: Option<Rebound>,
     /// The peak where each tensor that the optimizer makes in place of an older one has the same memory.
@@ -285,6 +287,23 @@ impl Lives {
         Some((found, of))
     }
 
+    /// What attention saves on top of what a change for all activations does; `None` where most of it is something else.
+    #[inline(never)]
+    fn both(&self, levels: Levels<'_>, at: usize, class: Option<Class>) -> Option<(i64, i64, i64)> {
+        class.filter(|class| *class == Class::Activation)?;
+        let is_dropped = |held: &Held| matches!(held.class, Class::Activation | Class::Cast);
+        let (mut bytes, mut all) = (0_i64, 0_i64);
+        let is_there = |held: &&Held| held.from <= at && at <= held.to && held.is_attention;
+        for held in self.0.iter().filter(is_there) {
+            all = all.saturating_add(held.size);
+            bytes = bytes.saturating_add(if is_dropped(held) { held.size } else { 0 });
+        }
+        let without = |is_out: &dyn Fn(&Held) -> bool| self.peak_without(levels, is_out).0;
+        (all > 0 && bytes.saturating_mul(2) >= all).then(|| {
+            (bytes, without(&is_dropped), without(&|held| is_dropped(held) || held.is_attention))
+        })
+    }
+
     /// What an optimizer of PyTorch holds at a level, and frees again within its step.
     #[inline(never)]
     fn temporaries(&self, levels: Levels<'_>, at: usize, stacks: &Stacks) -> Option<Temporaries> {
@@ -323,6 +342,7 @@ impl Lives {
             attention: without(&|held| held.is_attention),
             temporaries: self.temporaries((levels, from), at, names.0),
             from,
+            both: self.both((levels, from), at, class),
             graphs: self.rebound(
                 (levels, from),
                 at,

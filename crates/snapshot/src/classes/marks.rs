@@ -85,6 +85,9 @@ const PARAMETER_FRAMES: &[(&str, &str)] = &[
     ("/model_loader/", ""),
 ];
 
+/// Levels of functions `forward` of one file in a stack, from which on it has a whole model.
+const WHOLE_MODEL: usize = 3;
+
 /// The file whose functions run a part of a model without keeping its activations.
 const CHECKPOINT: &str = "/torch/utils/checkpoint.py";
 
@@ -144,6 +147,7 @@ impl Marks {
         };
         let mut names: HashMap<u32, Names> = HashMap::new();
         let mut texts = Texts::of(stacks);
+        let files = Names::of_files(stacks, &mut texts);
         let builders = Builders::of_program(stacks, sites, &mut texts);
         let mut of = |stack: usize| {
             let frames = stacks.frames(stack as StackId);
@@ -176,7 +180,9 @@ impl Marks {
                 },
                 names: frames.iter().fold(Names::default(), |sum, frame| {
                     let name = frame.name;
-                    sum.or(*names.entry(name).or_insert_with(|| Names::of(stacks.text(name))))
+                    let of_file = files.get(&frame.filename).copied().unwrap_or_default();
+                    let own = *names.entry(name).or_insert_with(|| Names::of(stacks.text(name)));
+                    sum.or(own).or(of_file)
                 }),
             }
         };
@@ -204,7 +210,8 @@ impl Names {
             // ATen/autocast_mode.cpp
             is_cast: has("at::autocast::cached_cast"),
             is_attention: !is_cpp && has("attention"),
-            is_softmax: has("softmax"),
+            // (A loss takes the logarithm of it.)
+            is_softmax: has("softmax") && !has("log_softmax"),
             // The ops behind scaled_dot_product_attention that are no composition, and packages of kernels.
             is_fused: (is_cpp || function.starts_with('_')) && has("_scaled_dot_product_")
                 || has("flash")
@@ -214,6 +221,54 @@ impl Names {
                 || has("torch::autograd::deleteNode")
                 || is_cpp && has("Backward") && has("::release_variables"),
         }
+    }
+
+    /// What the names of a program's files show: `attention.py`, `softmax.py`. A file whose functions `forward` call each other over
+    /// several levels has a whole model.
+    #[inline(never)]
+    fn of_files(stacks: &Stacks, texts: &mut Texts<'_>) -> HashMap<u32, Self> {
+        let mut found: HashMap<u32, Self> = HashMap::new();
+        for stack in 0..stacks.len() {
+            let frames = stacks.frames(stack as StackId);
+            for (at, frame) in frames.iter().enumerate() {
+                let file = frame.filename;
+                let of = found.entry(file).or_insert_with(|| {
+                    let path = stacks.text(file).replace('\\', "/");
+                    let name = path.rsplit('/').next().unwrap_or_default().to_lowercase();
+                    let is_own = texts.is_own(frame);
+                    Self {
+                        is_attention: is_own && has(&name, "attention"),
+                        is_softmax: is_own && has(&name, "softmax") && !has(&name, "log_softmax"),
+                        is_fused: is_own && has(&name, "flash"),
+                        ..Self::default()
+                    }
+                });
+                let is_same =
+                    |other: &&Frame| other.filename == file && stacks.text(other.name) == "forward";
+                let behind = frames.get(at..).unwrap_or_default();
+                of.is_attention &= behind.iter().filter(is_same).count() < WHOLE_MODEL;
+            }
+        }
+        // Of files that call each other only the one next to a softmax: others have the projections.
+        let mut nearest = Vec::new();
+        for stack in 0..stacks.len() {
+            let frames = stacks.frames(stack as StackId);
+            let of = |frame: &Frame| found.get(&frame.filename).copied().unwrap_or_default();
+            let is_softmax = |frame: &Frame| {
+                of(frame).is_softmax || Self::of(stacks.text(frame.name)).is_softmax
+            };
+            let file = frames.iter().find(|frame| of(frame).is_attention);
+            if let Some(file) = file.filter(|_| frames.iter().any(is_softmax)) {
+                if !nearest.contains(&file.filename) {
+                    nearest.push(file.filename);
+                }
+            }
+        }
+        found.retain(|file, of| {
+            of.is_attention &= nearest.contains(file);
+            of.is_attention || of.is_softmax || of.is_fused
+        });
+        found
     }
 
     fn or(self, other: Self) -> Self {

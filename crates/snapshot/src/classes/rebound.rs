@@ -29,11 +29,14 @@ impl Lives {
         is_own: &dyn Fn(&Held) -> bool,
         sites: &Sites,
     ) -> Option<Rebound> {
-        let mut own: Vec<&Held> =
-            self.0.iter().filter(|held| held.from <= at && at <= held.to && is_own(held)).collect();
-        own.sort_by_key(|held| held.from);
+        let is_there = |held: &&Held| held.from <= at && at <= held.to && is_own(held);
+        let own = self.0.iter().enumerate().filter(|(_, held)| is_there(held));
+        // (A type that is sorted elsewhere, too: each costs 2 kB.)
+        let mut own: Vec<(u64, usize)> = own.map(|(n, held)| (held.from as u64, n)).collect();
+        own.sort_unstable();
+        let own: Vec<&Held> = own.iter().filter_map(|(_, n)| self.0.get(*n)).collect();
         let is_fit =
-            |calls: &usize| own.len().is_multiple_of(*calls) && self.are_calls(&own, *calls);
+            |calls: &usize| own.len().is_multiple_of(*calls) && self.are_calls(&own, *calls, sites);
         let calls = (2..=MOST_CALLS.min(own.len())).find(is_fit)?;
         let call = own.get(..own.len() / calls)?;
         let freed_by = sites.site(call.last()?.freed_by);
@@ -41,7 +44,9 @@ impl Lives {
             return None;
         }
         // Of what a call makes, a block that it makes once tells where the next call begins.
-        let is_same = |a: &Held, b: &Held| (a.stack, a.size) == (b.stack, b.size);
+        // (Loops of a program, as for warming up, call from several lines.)
+        let is_same =
+            |a: &Held, b: &Held| a.size == b.size && sites.site(a.stack) == sites.site(b.stack);
         let leader =
             call.iter().find(|held| call.iter().filter(|it| is_same(it, held)).count() == 1)?;
         let mut begins: Vec<usize> =
@@ -66,7 +71,7 @@ impl Lives {
 
     /// Whether blocks, in the order of their allocations, are those of some calls: each call has the same sizes, and is freed behind the
     /// call before and behind an allocation of the call after next.
-    fn are_calls(&self, own: &[&Held], calls: usize) -> bool {
+    fn are_calls(&self, own: &[&Held], calls: usize, sites: &Sites) -> bool {
         let n = own.len() / calls;
         let mut pairs = own.chunks(n).zip(own.chunks(n).skip(1));
         pairs.all(|(older, newer)| {
@@ -74,8 +79,9 @@ impl Lives {
             let last = older.iter().map(|held| held.to).max().unwrap_or_default();
             let first = newer.iter().map(|held| held.to).min().unwrap_or_default();
             let follows = |held: &Held| {
-                older.first().is_some_and(|it| (it.stack, it.size) == (held.stack, held.size))
-                    && (last..first).contains(&held.from)
+                older.first().is_some_and(|it| {
+                    it.size == held.size && sites.site(it.stack) == sites.site(held.stack)
+                }) && (last..first).contains(&held.from)
             };
             has_sizes && last < first && self.0.iter().any(follows)
         })

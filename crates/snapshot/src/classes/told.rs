@@ -32,6 +32,8 @@ pub(crate) struct Life {
     pub(super) spans_phases: bool,
     /// What it replaces, if the optimizer made it in place of an older block, and the event that freed that.
     pub(super) replaces: Option<(Class, usize)>,
+    /// Whether autocast made it, and it is in use over a step of the optimizer and into the forward pass after it.
+    pub(super) is_stale_cast: bool,
     /// Whether it is in use at the end, and blocks of its stack and size were saved for a backward pass that did not run.
     pub(super) is_as_unused: bool,
 }
@@ -97,11 +99,23 @@ pub(super) fn told(
         let mut others = seen.iter().filter(|(phase, _)| is_step(phase) && Some(*phase) != own);
         others.any(|(_, at)| born.is_none_or(|born| *at > born))
     };
+    // The last allocation of a forward pass that follows a step of the optimizer.
+    let mut turn: Option<usize> = None;
+    let is_stale = |birth: Option<Marks>, born: Option<usize>, turn: Option<usize>| {
+        birth.is_some_and(|birth| birth.names.is_cast) && born.is_some() && born < turn
+    };
     for (at, event) in trace.iter().enumerate() {
         match event.action {
             Action::Alloc => {
                 open.insert(event.address, at);
                 let phase = of(event.stack).map(|marks| marks.phase);
+                if phase == Some(Phase::Forward)
+                    && seen
+                        .iter()
+                        .any(|it| it.0 == Phase::Optimizer && turn.is_none_or(|turn| it.1 > turn))
+                {
+                    turn = Some(at);
+                }
                 replaced.allocated(at, event.size, phase == Some(Phase::Optimizer));
                 see(phase, at, &mut seen);
             }
@@ -126,6 +140,7 @@ pub(super) fn told(
                     freed_by: stack,
                     spans_phases: spans(birth, born, &seen),
                     replaces: replaced.of(born),
+                    is_stale_cast: is_stale(birth, born, turn),
                     is_as_unused: false,
                 };
                 replaced.gone(born);
@@ -159,6 +174,7 @@ pub(super) fn told(
             freed_by: 0,
             spans_phases: spans(birth, born, &seen),
             replaces: replaced.of(born),
+            is_stale_cast: is_stale(birth, born, turn),
             is_as_unused: unused.binary_search(&(stack, size)).is_ok(),
         };
         run.tell(&life, &mut each);

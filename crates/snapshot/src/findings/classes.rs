@@ -4,7 +4,7 @@
 use report::units::{count, plural};
 use report::{Confidence, Finding};
 
-use super::peak::{NEARLY_EQUAL, calls, falls};
+use super::peak::{LEAST_CLASS, NEARLY_EQUAL, calls, falls};
 use crate::amounts::{percent, size};
 use crate::claim::put;
 use crate::classes::Class;
@@ -48,7 +48,7 @@ pub(super) fn attention(device: &str, timeline: &Timeline, to: &mut Vec<Finding>
             "The scores of all pairs of positions are stored: their memory grows with the square of the sequence length.",
             "Compute attention with torch.nn.functional.scaled_dot_product_attention: its fused kernels store no scores, where data \
                  type, head size and mask permit them.",
-            &falls(
+            &(falls(
                 timeline,
                 "these blocks",
                 (peak, rest),
@@ -62,8 +62,59 @@ pub(super) fn attention(device: &str, timeline: &Timeline, to: &mut Vec<Finding>
                       stay."
                     }
                 },
-            ),
+            ) + &on_top(timeline)),
             &format!("devices.{device}.replay.peak_by_site"),
+        ],
+    );
+}
+
+/// What is saved on top of the change that the finding on activations advises.
+fn on_top(timeline: &Timeline) -> String {
+    let Some((bytes, without, both)) = timeline.classes.falls.both else { return String::new() };
+    let share = percent(timeline.classes.never_used, timeline.replay.peak_requested);
+    if share >= LEAST_UNUSED {
+        return format!(
+            " But {} of these are of the graph that inference_mode does not keep: after that change, only what one layer allocates here is in \
+             use at a time, and no more than that is saved.",
+            size(bytes)
+        );
+    }
+    let share =
+        percent(timeline.classes.bytes_of(Class::Activation), timeline.replay.peak_requested);
+    if share < LEAST_CLASS {
+        return String::new();
+    }
+    format!(
+        " But {} of these are among the activations, which a checkpoint drops too: without both the recorded events peak at {}, without the \
+         activations alone at {}.",
+        size(bytes),
+        size(both),
+        size(without)
+    )
+}
+
+/// Copies of weights by autocast that are used after the weights have changed.
+pub(super) fn stale(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
+    let (n, bytes) = timeline.classes.stale;
+    if n == 0 {
+        return;
+    }
+    let observation = format!(
+        "Device {device}: {} of weights by autocast ({}) stay in use over a step of the optimizer and into the forward pass after it.",
+        plural(n, "copy", "copies"),
+        size(bytes)
+    );
+    put(
+        to,
+        "autocast-stale-weights",
+        Confidence::Medium,
+        [
+            &observation,
+            "One torch.autocast encloses several iterations: until it ends, it keeps the copies of the weights that the first one made, so \
+             forward passes use weights from before the step.",
+            "Let torch.autocast enclose only the forward pass and the loss of one iteration, and neither backward nor optimizer.step().",
+            "Each iteration then copies the weights anew, and the losses change.",
+            &format!("classes.{device}"),
         ],
     );
 }

@@ -35,8 +35,7 @@ pub(super) const LEVERS: &[Lever] = &[
         class: Class::Activation,
         why: "",
         action: "Checkpoint each layer of the model (torch.utils.checkpoint; in Transformers gradient_checkpointing_enable()). One checkpoint \
-                 around the whole model would save nothing: backward computes all of it again at once. Or reduce the batch or the sequence \
-                 length.",
+                 around the whole model would save nothing: backward computes all of it again at once.",
         stays: "On top comes what a checkpoint keeps: the inputs of the layers, and one layer while backward computes it again.",
     },
     Lever {
@@ -138,9 +137,7 @@ fn of_calls(device: &str, timeline: &Timeline, top: &AtPeak, of: &Rebound, to: &
     let left = left.map_or_else(String::new, |(site, ..)| {
         format!(" Compute what {site} allocates in parts, too: its peak is left then.")
     });
-    let action = format!(
-        "Delete the result before the next call (del), also where a name is bound to both in turn.{left}"
-    );
+    let action = format!("Delete the result before the next call (del).{left}");
     put(
         to,
         "dominant-site",

@@ -70,7 +70,7 @@ pub(crate) fn advice(device: &str, what_if: &WhatIf) -> Vec<Finding> {
             size(recorded),
             percent(run.saved, recorded)
         );
-        if what_if.start_reserved > 0 {
+        if percent(what_if.start_reserved, recorded) >= LITTLE_STANDING {
             observation
                 .push_str(" Segments that stood before the first event were kept as they are.");
         }
