@@ -248,6 +248,25 @@ struct Scope {
     is_first: bool,
 }
 
+/// What the allocations are for; rows of less than a hundredth are counted in its title.
+fn classes_table(timeline: &Timeline) -> Table {
+    let title = "What the allocations are for (estimate)";
+    let classes = &timeline.classes.rows;
+    let (peak, all) = (timeline.replay.peak_requested, timeline.churn.alloc_bytes);
+    let is_part = |part: i64, whole: i64| part > 0 && part.saturating_mul(100) >= whole;
+    let is_printed: Vec<bool> = classes
+        .iter()
+        .map(|row| is_part(row.peak_bytes, peak) || is_part(row.allocated_bytes, all))
+        .collect();
+    let rest = is_printed.iter().filter(|is_printed| !**is_printed).count();
+    let mut table = Table::of("classes", title, classes).printing(is_printed);
+    if rest > 0 {
+        let rest = plural(rest as u64, "more row has", "more rows have");
+        table.title = format!("{title}; {rest} less than 1%").into();
+    }
+    table
+}
+
 fn timeline_section(
     device: &str,
     figures: &DeviceReport,
@@ -306,20 +325,7 @@ fn timeline_section(
         .collect();
     let classes = &timeline.classes.rows;
     if is_complete {
-        let title = "What the allocations are for (estimate)";
-        let (peak, all) = (replay.peak_requested, timeline.churn.alloc_bytes);
-        let is_part = |part: i64, whole: i64| part > 0 && part.saturating_mul(100) >= whole;
-        let is_printed: Vec<bool> = classes
-            .iter()
-            .map(|row| is_part(row.peak_bytes, peak) || is_part(row.allocated_bytes, all))
-            .collect();
-        let rest = is_printed.iter().filter(|is_printed| !**is_printed).count();
-        let mut table = Table::of("classes", title, classes).printing(is_printed);
-        if rest > 0 {
-            let rest = plural(rest as u64, "more row has", "more rows have");
-            table.title = format!("{title}; {rest} less than 1%").into();
-        }
-        section.tables.push(table);
+        section.tables.push(classes_table(timeline));
     }
     add_steps(device, timeline, &mut section);
     section.tables.extend([

@@ -258,10 +258,11 @@ impl Names {
                 of(frame).is_softmax || Self::of(stacks.text(frame.name)).is_softmax
             };
             let file = frames.iter().find(|frame| of(frame).is_attention);
-            if let Some(file) = file.filter(|_| frames.iter().any(is_softmax)) {
-                if !nearest.contains(&file.filename) {
-                    nearest.push(file.filename);
-                }
+            let file = file.filter(|_| frames.iter().any(is_softmax));
+            if let Some(file) = file
+                && !nearest.contains(&file.filename)
+            {
+                nearest.push(file.filename);
             }
         }
         found.retain(|file, of| {

@@ -65,6 +65,51 @@ pub(crate) fn lives(
     let _ = told(snapshot, device, marks, |life, rule| each(life, class_of(rule)));
 }
 
+/// What was seen of the phases so far.
+#[derive(Default)]
+struct Seen {
+    /// The last event of each.
+    last: Vec<(Phase, usize)>,
+    /// The last allocation of a forward pass that follows a step of the optimizer.
+    turn: Option<usize>,
+}
+
+impl Seen {
+    fn see(&mut self, phase: Option<Phase>, at: usize) {
+        let Some(phase) = phase else { return };
+        match self.last.iter_mut().find(|(known, _)| *known == phase) {
+            Some((_, last)) => *last = at,
+            None => self.last.push((phase, at)),
+        }
+    }
+
+    /// Sees an allocation in a phase.
+    fn allocated(&mut self, phase: Option<Phase>, at: usize) {
+        let is_new = |last: &usize| self.turn.is_none_or(|turn| *last > turn);
+        let mut steps = self.last.iter().filter(|(phase, _)| *phase == Phase::Optimizer);
+        if phase == Some(Phase::Forward) && steps.any(|(_, last)| is_new(last)) {
+            self.turn = Some(at);
+        }
+        self.see(phase, at);
+    }
+
+    /// Whether an allocation is the copy of a weight that autocast made before the last step of the optimizer.
+    fn is_stale(&self, birth: Option<Marks>, born: Option<usize>) -> bool {
+        birth.is_some_and(|birth| birth.names.is_cast) && born.is_some() && born < self.turn
+    }
+
+    /// Whether a step of another phase was seen since an allocation.
+    fn spans(&self, birth: Option<Marks>, born: Option<usize>) -> bool {
+        let own = birth.map(|marks| marks.phase);
+        let is_step = |phase: &Phase| {
+            !matches!(phase, Phase::Unknown | Phase::Other | Phase::Moved | Phase::Method)
+        };
+        let mut others =
+            self.last.iter().filter(|(phase, _)| is_step(phase) && Some(*phase) != own);
+        others.any(|(_, at)| born.is_none_or(|born| *at > born))
+    }
+}
+
 /// Calls `each` with every life and the place of the rule that tells it.
 #[inline(never)]
 pub(super) fn told(
@@ -82,42 +127,14 @@ pub(super) fn told(
     let mut open: HashMap<u64, usize> = HashMap::new();
     let (mut unused, mut replaced) = (Vec::new(), Replaced::default());
     let mut freed_by: HashMap<u64, StackId> = HashMap::new();
-    // The last event of each phase.
-    let mut seen: Vec<(Phase, usize)> = Vec::new();
-    let see = |phase: Option<Phase>, at: usize, seen: &mut Vec<(Phase, usize)>| {
-        let Some(phase) = phase else { return };
-        match seen.iter_mut().find(|(known, _)| *known == phase) {
-            Some((_, last)) => *last = at,
-            None => seen.push((phase, at)),
-        }
-    };
-    let spans = |birth: Option<Marks>, born: Option<usize>, seen: &[(Phase, usize)]| {
-        let own = birth.map(|marks| marks.phase);
-        let is_step = |phase: &Phase| {
-            !matches!(phase, Phase::Unknown | Phase::Other | Phase::Moved | Phase::Method)
-        };
-        let mut others = seen.iter().filter(|(phase, _)| is_step(phase) && Some(*phase) != own);
-        others.any(|(_, at)| born.is_none_or(|born| *at > born))
-    };
-    // The last allocation of a forward pass that follows a step of the optimizer.
-    let mut turn: Option<usize> = None;
-    let is_stale = |birth: Option<Marks>, born: Option<usize>, turn: Option<usize>| {
-        birth.is_some_and(|birth| birth.names.is_cast) && born.is_some() && born < turn
-    };
+    let mut seen = Seen::default();
     for (at, event) in trace.iter().enumerate() {
         match event.action {
             Action::Alloc => {
                 open.insert(event.address, at);
                 let phase = of(event.stack).map(|marks| marks.phase);
-                if phase == Some(Phase::Forward)
-                    && seen
-                        .iter()
-                        .any(|it| it.0 == Phase::Optimizer && turn.is_none_or(|turn| it.1 > turn))
-                {
-                    turn = Some(at);
-                }
                 replaced.allocated(at, event.size, phase == Some(Phase::Optimizer));
-                see(phase, at, &mut seen);
+                seen.allocated(phase, at);
             }
             Action::FreeRequested => {
                 freed_by.insert(event.address, event.stack);
@@ -138,9 +155,9 @@ pub(super) fn told(
                     size: event.size,
                     stack: allocated.unwrap_or_default(),
                     freed_by: stack,
-                    spans_phases: spans(birth, born, &seen),
+                    spans_phases: seen.spans(birth, born),
                     replaces: replaced.of(born),
-                    is_stale_cast: is_stale(birth, born, turn),
+                    is_stale_cast: seen.is_stale(birth, born),
                     is_as_unused: false,
                 };
                 replaced.gone(born);
@@ -151,7 +168,7 @@ pub(super) fn told(
                 if rule.is_some_and(|rule| rule.what == NEVER_USED) {
                     unused.push((life.stack, life.size));
                 }
-                see(death.map(|marks| marks.phase), at, &mut seen);
+                seen.see(death.map(|marks| marks.phase), at);
             }
             _ => {}
         }
@@ -172,9 +189,9 @@ pub(super) fn told(
             size,
             stack,
             freed_by: 0,
-            spans_phases: spans(birth, born, &seen),
+            spans_phases: seen.spans(birth, born),
             replaces: replaced.of(born),
-            is_stale_cast: is_stale(birth, born, turn),
+            is_stale_cast: seen.is_stale(birth, born),
             is_as_unused: unused.binary_search(&(stack, size)).is_ok(),
         };
         run.tell(&life, &mut each);
