@@ -242,7 +242,10 @@ fn of_row<'f>(facts: &'f Facts<'_>, name: &str) -> Option<crate::facts::Device<'
 
 /// What works on code for most of a part.
 fn sets_up(facts: &Facts<'_>, part: &triage::WallRow) -> Option<Sets> {
-    of_row(facts, &part.device)?.sets_up_most_of(part.total_ns)
+    let one = facts.gpu.devices.len() == 1;
+    let mut all = facts.triage.wall_times.iter();
+    let times = all.find(|times| one || times.device == part.device)?;
+    of_row(facts, &part.device)?.sets_up_most_of(times.part(part.part))
 }
 
 /// Where the launching thread is for most of the largest part, where that is one place.

@@ -800,6 +800,66 @@ fn work_whose_call_is_not_in_the_file_is_of_no_earlier_step() {
     assert!(orphans.observation.contains("belong to an earlier step"), "{}", orphans.observation);
 }
 
+/// A wait of 50 us at the end of a gap of 9 ms in which the CPU computes: the device waits for it from there on.
+#[test]
+fn a_wait_late_in_a_gap_counts_from_its_start() {
+    let mut fixture = Fixture::default();
+    launch(&mut fixture, "k", 1, 0, 4_000, 10_000_000);
+    let wait =
+        |at: i64, dur: i64| slice("cuda_runtime", "cudaStreamSynchronize").at(at, dur).on(1, 1);
+    // (Of the first nothing is left: it ends before there is work.)
+    fixture.push(wait(-90_000_000, 89_000_000));
+    fixture.push(wait(10_000, 9_000_000));
+    fixture.push(wait(19_000_000, 50_000));
+    launch(&mut fixture, "k", 2, 21_000_000, 21_004_000, 50_000_000);
+    let found = diagnosis(fixture);
+    let waits = found.findings.iter().find(|finding| finding.rule.id() == "M5").unwrap();
+    let said =
+        "waits for the GPU in 2 calls for 9.05 ms; the GPU stands still for 2.00 ms from them";
+    assert!(waits.observation.contains(said), "{}", waits.observation);
+}
+
+/// Ranges of one name whose numbers label parts of the program: one is around all, one comes often.
+#[test]
+fn numbers_that_label_are_no_count_of_iterations() {
+    let names = |name: &dyn Fn(i64) -> String| {
+        let mut fixture = Fixture::default();
+        fixture.push(slice("user_annotation", "part 0").at(0, 100_000_000).on(1, 1));
+        for n in 0..9 {
+            let at = 1_000_000 + n * 10_000_000;
+            fixture.push(slice("user_annotation", &name(n)).at(at, 9_900_000).on(1, 1));
+            launch(&mut fixture, "k", n + 1, at + 1_000, at + 5_000, 5_000_000);
+        }
+        diagnosis(fixture).iterations.map(|of| of.list.len())
+    };
+    assert_eq!(names(&|_| "part 1".to_owned()), Some(9), "the one that comes again");
+    assert_eq!(
+        names(&|n| format!("part {}", n + 1)),
+        None,
+        "all of them count, and one is around the others"
+    );
+}
+
+/// Calls in a step that free and allocate: inside an op, or by themselves.
+#[test]
+fn memory_that_is_given_back_inside_an_op_is_of_an_allocation_that_failed() {
+    let found = |op: &str| {
+        let mut fixture = paced(50_000);
+        fixture
+            .push(slice("user_annotation", "ProfilerStep#5").at(-90_000_000, 200_000_000).on(1, 1));
+        fixture.push(slice("cpu_op", op).at(-80_000_000, 60_000_000).on(1, 1));
+        for n in 0..4 {
+            let at = -70_000_000 + n * 5_000_000;
+            fixture.push(slice("cuda_runtime", "cudaFree").at(at, 4_000_000).on(1, 1));
+        }
+        fixture.push(slice("cuda_runtime", "cudaMalloc").at(-40_000_000, 9_000_000).on(1, 1));
+        verdicts(&diagnosis(fixture), "M11")
+    };
+    assert_eq!(found("aten::cat"), ["retries"]);
+    assert_eq!(found("aten::linalg_eigh"), ["in_steps"], "its library has a workspace");
+    assert_eq!(found("my_cache::clear"), ["in_steps"]);
+}
+
 /// Two kernels, 9 ms apart; the CPU waits for the first, computes for 8 ms, and launches the second.
 #[test]
 fn what_the_cpu_does_after_a_wait_is_told_beside_the_wait() {
@@ -834,7 +894,7 @@ fn torchscript_that_compiles_is_a_set_up() {
     }
     launch(&mut fixture, "k", 2, 83_000_000, 83_004_000, 5_000);
     let found = diagnosis(fixture);
-    assert_eq!(verdicts(&found, "M18"), ["compiling"]);
+    assert_eq!(verdicts(&found, "M18"), ["torchscript"]);
     let headline = found.headline.as_deref().unwrap();
     assert!(headline.starts_with("TorchScript compiles, and calls load code"), "{headline}");
 }

@@ -5,7 +5,6 @@ use serde::Serialize;
 
 const UNMATCHED: &str = "none of its collectives could be matched";
 const NO_WAIT: &str = "it waits for none";
-const CPU_TOO: &str = "CPUs wait for each other, too";
 const NO_LAST: &str = "the others wait for no one rank most of the time";
 
 /// One rank.
@@ -114,8 +113,8 @@ impl Row for RankRow {
             key: "saves_ns",
             title: "Done sooner without",
             unit: Unit::Time,
-            help: "How much sooner the last kernel of this rank would end without the waiting, at most: its kernels begin no sooner than they are launched.",
-            cell: |row| Cell::or_missing(row.saves_ns, Cell::Ns, CPU_TOO),
+            help: "How much sooner the last kernel of this rank would end without the waiting, at most: its kernels begin no sooner than they are launched, and calls in which its CPU waits for those of other ranks take no time.",
+            cell: |row| Cell::or_missing(row.saves_ns, Cell::Ns, UNMATCHED),
         },
         Column {
             key: "most",

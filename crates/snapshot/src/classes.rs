@@ -182,7 +182,8 @@ impl Sums {
         if rule.class == Class::Parameter || life.born.is_none() {
             self.weights.push(life.size);
         }
-        if life.is_stale_cast {
+        // (What autograd saved is used by its own backward pass.)
+        if life.is_stale_cast && !life.has_ended(Phase::Backward) {
             self.stale.push(life.size);
         }
         if rule.class == Class::Parameter && life.replaces.is_some() {
@@ -212,7 +213,8 @@ impl Sums {
         self.weights.sort_unstable();
         let has_weight = |size: &i64| self.weights.binary_search(&size.saturating_mul(2)).is_ok();
         self.stale.retain(has_weight);
-        (self.stale.len() as u64, self.stale.iter().sum())
+        let bytes = self.stale.iter().fold(0_i64, |sum, size| sum.saturating_add(*size));
+        (self.stale.len() as u64, bytes)
     }
 
     fn finish(mut self, sites: &Sites) -> Classes {
@@ -243,7 +245,10 @@ impl Sums {
         attention.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         let (state, parameters, checkpointed) = (self.state, self.parameters, self.checkpointed);
         let is_unused = |row: &&ClassRow| [NEVER_USED, NOT_YET_FREED].contains(&row.rule);
-        let never_used = rows.iter().filter(is_unused).map(|row| row.peak_bytes).sum();
+        let never_used = rows
+            .iter()
+            .filter(is_unused)
+            .fold(0_i64, |sum, row| sum.saturating_add(row.peak_bytes));
         let rest = Classes::default();
         Classes {
             rows,

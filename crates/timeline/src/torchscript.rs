@@ -10,7 +10,7 @@ use crate::intervals::{Interval, union};
 const LONG_NS: i64 = 1_000_000;
 /// And this many times the mean of the shorter ones.
 const TIMES: i64 = 10;
-/// Of fewer shorter ones the mean says nothing.
+/// Of fewer shorter ones the mean says nothing. (Where more are long than short, these are of a graph that takes long.)
 const FEWEST: i64 = 3;
 
 /// The times, sorted and disjoint. Of a compiled graph in another, each has a call; they count once.
@@ -39,7 +39,8 @@ pub fn compiling(trace: &Trace) -> Vec<Interval> {
         end.saturating_sub(*start).saturating_mul(n) >= short_ns.saturating_mul(TIMES)
     };
     long.retain(compiles);
-    if n < FEWEST { Vec::new() } else { union(long) }
+    let are_few = i64::try_from(long.len()).is_ok_and(|n_long| n_long < n);
+    if n < FEWEST || !are_few { Vec::new() } else { union(long) }
 }
 
 #[cfg(test)]

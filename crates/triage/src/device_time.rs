@@ -74,7 +74,16 @@ impl DeviceTime {
 
     /// The time of several devices together: sums.
     pub(crate) fn add(&mut self, other: &Self) {
-        let Self { span_ns, busy_ns, total_ns, by_category, shown, .. } = other;
+        let Self {
+            span_ns,
+            busy_ns,
+            total_ns,
+            by_category,
+            shown,
+            exposed_communication_ns,
+            n_communication,
+            longest_communication_ns,
+        } = other;
         self.span_ns = self.span_ns.saturating_add(*span_ns);
         self.busy_ns = self.busy_ns.saturating_add(*busy_ns);
         self.total_ns = self.total_ns.saturating_add(*total_ns);
@@ -85,9 +94,9 @@ impl DeviceTime {
             add_to(&mut self.shown, *category, *ns);
         }
         self.exposed_communication_ns =
-            self.exposed_communication_ns.saturating_add(other.exposed_communication_ns);
-        self.n_communication += other.n_communication;
+            self.exposed_communication_ns.saturating_add(*exposed_communication_ns);
+        self.n_communication += n_communication;
         self.longest_communication_ns =
-            self.longest_communication_ns.max(other.longest_communication_ns);
+            self.longest_communication_ns.max(*longest_communication_ns);
     }
 }

@@ -29,6 +29,10 @@ pub(crate) fn draw(next: &mut Next, job: JobId) {
 
 /// The memory of a snapshot is written down: the program that draws lanes needs no file.
 pub(crate) fn draw_levels(next: &mut Next, job: JobId, recorded: Vec<u8>) {
+    // (One that was stopped meanwhile is asked again.)
+    if next.state.file(job).is_none_or(|file| file.lanes.pending().is_none()) {
+        return;
+    }
     next.effects.push(Effect::Load(job, Program::Lanes));
     let id = next.number();
     next.effects.push(Effect::Post(id, Request::Told { job, recorded }));

@@ -129,7 +129,6 @@ fn remove(next: &mut Next, job: JobId) {
     state.guesses = roles::guesses(state);
     next.effects.push(Effect::Close(job));
     timeline::closed(next, job);
-    timeline::closed(next, job);
     several::give_up_comparisons(next, job);
 }
 

@@ -85,6 +85,12 @@ impl Device<'_> {
         self.facts.warm.as_ref().map_or_else(|| gaps.clone(), |warm| both(&gaps, warm))
     }
 
+    /// When first calls run in its gaps.
+    #[must_use]
+    pub fn first_calls(&self) -> Vec<Interval> {
+        both(&self.gaps_told(), &self.facts.cold)
+    }
+
     /// The time in its gaps that first calls cover, and all of it, if these are what the recording shows.
     #[must_use]
     pub fn cold(&self) -> Option<(i64, i64)> {

@@ -66,14 +66,14 @@ fn importing(slices: &Slices<'_>) -> Vec<Interval> {
 }
 
 impl Device<'_> {
-    /// What works for half of `ns` or more of the gaps, if one of them does.
+    /// What works for half of these times or more, if one of them does.
     #[must_use]
-    pub fn sets_up_most_of(&self, ns: i64) -> Option<Sets> {
-        let gaps = self.gaps_told();
+    pub fn sets_up_most_of(&self, times: &[Interval]) -> Option<Sets> {
+        let ns = length(times);
         let most = Sets::ALL
-            .map(|sets| (length(&both(&gaps, self.facts.set_up.get(sets))), sets))
+            .map(|sets| (length(&both(times, self.facts.set_up.get(sets))), sets))
             .into_iter()
             .max_by_key(|(own, _)| *own);
-        most.filter(|(own, _)| own.saturating_mul(2) >= ns).map(|(_, sets)| sets)
+        most.filter(|(own, _)| ns > 0 && own.saturating_mul(2) >= ns).map(|(_, sets)| sets)
     }
 }

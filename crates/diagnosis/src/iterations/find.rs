@@ -13,7 +13,7 @@ use super::Run;
 
 /// Of fewer ranges none is an iteration.
 const FEWEST: usize = 3;
-/// A number that counts comes at most so many times as often as the mean of them.
+/// A number that counts comes at most so many times as often as most of them.
 const OFTEN: usize = 2;
 /// Ranges fill this part of the time from the first to the last, unless an engine names them.
 const TILES: f64 = 0.8;
@@ -193,8 +193,10 @@ fn counted(run: &Run<'_>, own: Vec<HostSlice>) -> Vec<Vec<HostSlice>> {
     for slice in &own {
         by_name.entry(run.trace.name(slice.row).0).or_default().push(*slice);
     }
-    let most = by_name.values().map(Vec::len).max().unwrap_or(0);
-    let counts = most * by_name.len() <= OFTEN * own.len();
+    let mut often: Vec<usize> = by_name.values().map(Vec::len).collect();
+    trace::sort(&mut often);
+    let (most, middle) = (often.last(), often.get((often.len().max(1) - 1) / 2));
+    let counts = most.zip(middle).is_none_or(|(most, middle)| *most <= OFTEN * middle);
     if counts { vec![own] } else { by_name.into_values().collect() }
 }
 

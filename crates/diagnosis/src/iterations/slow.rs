@@ -31,7 +31,9 @@ pub(super) fn on_cpu(
     let mut times = vec![(0_i64, 0_i64); run.trace.strings.len()];
     let others = run.slices.all.iter();
     let others = others.filter(|(_, family)| matches!(family, Family::Call | Family::Annotation));
-    for slice in outermost_ops(run).chain(others.map(|(slice, _)| slice)) {
+    for slice in
+        outermost_ops(run, [slow.window, median.window]).chain(others.map(|(slice, _)| slice))
+    {
         if threads.binary_search(&run.slices.thread(slice.row)).is_err() {
             continue;
         }
@@ -56,14 +58,18 @@ pub(super) fn on_cpu(
     Some((run.trace.strings.get(*name).to_owned(), grew(times)))
 }
 
-/// The ops that are in none of their own name: one that calls itself has its time once.
-fn outermost_ops<'a>(run: &Run<'a>) -> impl Iterator<Item = &'a HostSlice> {
+/// The ops in some windows that are in none of their own name: one that calls itself has its time once.
+fn outermost_ops<'a>(run: &Run<'a>, windows: [Interval; 2]) -> impl Iterator<Item = &'a HostSlice> {
     let (trace, ops) = (run.trace, &run.slices.ops);
     let is_outermost = move |at: &usize| {
         let name = trace.name(ops.slices[*at].row);
         ops.chain(*at).skip(1).all(|outer| trace.name(ops.slices[outer].row) != name)
     };
-    (0..ops.slices.len()).filter(is_outermost).map(|at| &ops.slices[at])
+    let is_within = move |at: &usize| {
+        let op = &ops.slices[*at];
+        windows.iter().any(|(from, to)| op.start_ns < *to && *from < op.end_ns)
+    };
+    (0..ops.slices.len()).filter(is_within).filter(is_outermost).map(|at| &ops.slices[at])
 }
 
 /// Whether a part of the wall time is the doing of the CPU.

@@ -3,14 +3,15 @@
 
 use dialect::calls::FREES;
 use host::HostSlice;
+use host::class::Class;
 use report::units::{count, percent, time};
 use timeline::intervals::{holds, union};
 use triage::WallPart;
 
 use crate::{Facts, Finding, Level, Rule};
 
-/// So many calls that give memory back are no single release.
-const RETRIES: u64 = 3;
+/// Fewer may be those of a library, or of a context that is made.
+const FEWEST_FREES: u64 = 3;
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     if let Some((n_mallocs, n_tensors)) = facts.uncached {
@@ -33,13 +34,13 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         time(calls.total_ns),
         time(covered)
     );
-    let n_retries = frees_in_ops(facts);
-    let (verdict, meaning) = match n_retries >= RETRIES {
+    let n_frees = frees_in_ops(facts);
+    let (verdict, meaning) = match n_frees >= FEWEST_FREES {
         true => (
             "retries",
             format!(
-                "{} calls give memory back inside ops: an allocation failed, and PyTorch gave back what its cache had to try again.",
-                count(n_retries)
+                "{} calls give memory back inside ops that allocate then: so PyTorch does where an allocation fails, to try again.",
+                count(n_frees)
             ),
         ),
         false => (
@@ -56,20 +57,35 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     ]
 }
 
-/// Calls in the steps that give memory back to the driver inside an op: the program does not ask for it there.
+/// Calls in the steps that give memory back to the driver inside an op that allocates after that: the program does not ask for it there.
+/// Not those of linear algebra, whose libraries have workspaces of their own.
 fn frees_in_ops(facts: &Facts<'_>) -> u64 {
     let slices = facts.slices;
     let steps = union(slices.steps.iter().map(HostSlice::interval).collect());
     let frees = slices.calls.iter().filter(|call| FREES.contains(&slices.name(call)));
     let mut frees: Vec<&HostSlice> = frees.filter(|call| holds(&steps, call.start_ns)).collect();
     trace::sort_by_key(&mut frees, |call| (slices.thread(call.row), call.start_ns));
+    let mallocs = slices.calls.iter().filter(|call| slices.class(call) == Class::Malloc);
+    let mallocs: Vec<&HostSlice> = mallocs.filter(|call| holds(&steps, call.start_ns)).collect();
     let in_ops = |of_thread: &[&HostSlice]| {
         let thread = of_thread.first().map(|call| slices.thread(call.row));
         let ops = slices.closed_ops();
         let starts = of_thread.iter().map(|call| call.start_ns);
         let around = thread.map(|thread| ops.innermost(thread, starts)).unwrap_or_default();
-        let is_op = |at: &usize| slices.name(&ops.slices[*at]).starts_with("aten::");
-        around.iter().flatten().filter(|at| is_op(at)).count() as u64
+        let is_retry = |(free, at): (&&HostSlice, Option<usize>)| {
+            let Some(op) = at.map(|at| &ops.slices[at]) else { return false };
+            let name = slices.name(op);
+            let allocates_in = |call: &HostSlice| {
+                slices.class(call) == Class::Malloc
+                    && Some(slices.thread(call.row)) == thread
+                    && free.end_ns <= call.start_ns
+                    && call.start_ns < op.end_ns
+            };
+            name.starts_with("aten::")
+                && !name.contains("linalg")
+                && mallocs.iter().any(|call| allocates_in(call))
+        };
+        of_thread.iter().zip(around).filter(|pair| is_retry(*pair)).count() as u64
     };
     frees.chunk_by(|a, b| slices.thread(a.row) == slices.thread(b.row)).map(in_ops).sum()
 }

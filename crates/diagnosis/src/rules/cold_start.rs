@@ -7,7 +7,7 @@ use crate::{Facts, Finding, Level, Rule};
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     facts.devices().filter_map(|device| {
         let (covered, idle) = device.cold()?;
-        let what = match device.sets_up_most_of(covered) {
+        let what = match device.sets_up_most_of(&device.first_calls()) {
             Some(sets) => format!("{}, and calls load code, allocate or free, for", sets.clause()),
             None => "Calls that load code, allocate or free cover".to_owned(),
         };

@@ -3,11 +3,28 @@
 use report::units::{count, time};
 
 use crate::facts::Sets;
-use crate::{Facts, Finding, Level, Rule};
+use crate::{Confidence, Facts, Finding, Level, Rule};
 use host::class::Class;
 
 /// Imports of less say nothing, in ns.
 const LONG_IMPORT_NS: i64 = 1_000_000;
+
+/// The verdict of each.
+fn verdict(sets: Sets) -> &'static str {
+    match sets {
+        Sets::TorchCompile => "compiling",
+        Sets::TorchScript => "torchscript",
+        Sets::Imports => "imports",
+    }
+}
+
+/// Where the slices of each are told of.
+fn evidence(sets: Sets) -> &'static str {
+    match sets {
+        Sets::TorchScript => "cpu_ops",
+        Sets::TorchCompile | Sets::Imports => "python",
+    }
+}
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
@@ -20,10 +37,18 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         found.push(
             Finding::fact(
                 Rule::Compilation,
-                "compiling",
+                verdict(sets),
                 format!("{} for {} of the recording.", sets.clause(), time(ns)),
             )
-            .level(Level::Medium)
+            .level(match sets {
+                Sets::Imports => Level::of_share(ns as f64 / facts.wall_ns().max(1) as f64),
+                _ => Level::Medium,
+            })
+            // (No event says that TorchScript compiles.)
+            .confidence(match sets {
+                Sets::TorchScript => Confidence::Medium,
+                _ => Confidence::High,
+            })
             .means(match sets {
                 Sets::TorchCompile => "Iterations in which it compiles are no steady state: compile in a warm-up before the recording.",
                 // (Its first runs collect the types, one of the next compiles for them.)
@@ -31,7 +56,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                      Where they go on, torch._C._jit_set_texpr_fuser_enabled(False) shows what its fuser costs.",
                 Sets::Imports => "A module is imported once: let the iteration run before the recording, or import it at the top of the program.",
             })
-            .with("python", sets.clause(), time(ns)),
+            .with(evidence(sets), sets.clause(), time(ns)),
         );
     }
     if let Some(loads) = facts.host.runtime.classes.get(&Class::ModuleLoad) {

@@ -25,7 +25,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let copies_ns = copies.values().fold(0_i64, |sum, (_, ns)| sum.saturating_add(*ns));
     let (n_edges, edges_ns) = edges_in_steps(facts);
     let n = calls.sync.trimmed.n + calls.blocking_memcpy.all.n + n_copies;
-    let ends = ends(facts, &copies);
+    let all = all(facts, &copies);
     let (_, waits) = host::calls::syncs(facts.slices);
     let waited = calls.sync.trimmed.total_ns + calls.blocking_memcpy.all.total_ns + copies_ns;
     facts
@@ -48,7 +48,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             let share = covered as f64 / window;
             let gpu = if facts.has_one_device() { "the GPU".to_owned() } else { device.title() };
             // (What the CPU does after a wait before it launches is work of its own, which the wait lets the device see.)
-            let until_next_ns = until_next_work(&device, &ends);
+            let until_next_ns = until_next_work(&device, &all);
             let is_more = until_next_ns as f64 - covered as f64 >= LEAST_SHARE * window;
             let cost = match covered {
                 _ if is_more => format!(
@@ -88,14 +88,14 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         .collect()
 }
 
-/// When the waits end, sorted.
-fn ends(facts: &Facts<'_>, copies: &BTreeMap<Row, (&str, i64)>) -> Vec<i64> {
+/// The waits, by their ends.
+fn all(facts: &Facts<'_>, copies: &BTreeMap<Row, (&str, i64)>) -> Vec<HostSlice> {
     let slices = facts.slices;
     let (_, waits) = host::calls::syncs(slices);
     let copies = slices.calls.iter().filter(|c| slices.blocks(c) || copies.contains_key(&c.row));
-    let mut ends: Vec<i64> = waits.iter().chain(copies).map(|call| call.end_ns).collect();
-    trace::sort(&mut ends);
-    ends
+    let mut all: Vec<HostSlice> = waits.iter().chain(copies).copied().collect();
+    trace::sort_by_key(&mut all, |call| (call.end_ns, call.start_ns));
+    all
 }
 
 /// How many waits end before the first GPU work of a device, and how long all of them are before it.
@@ -108,14 +108,14 @@ fn early(device: &Device<'_>, waits: &[HostSlice]) -> (u64, i64) {
     waits.iter().fold((0, 0), of_one)
 }
 
-/// How long a device stands still in the gaps in which a wait ends: nothing is queued then, and it has its next work when the CPU has
-/// launched it.
-fn until_next_work(device: &Device<'_>, ends: &[i64]) -> i64 {
-    let is_of_wait = |(from, to): &Interval| {
-        let first = ends.partition_point(|end| end < from);
-        ends.get(first).is_some_and(|end| end <= to)
+/// How long a device stands still in the gaps in which a wait ends, from the wait on: it has its next work when the CPU has launched it.
+fn until_next_work(device: &Device<'_>, waits: &[HostSlice]) -> i64 {
+    let of_gap = |(from, to): &Interval| {
+        let first = waits.partition_point(|wait| wait.end_ns < *from);
+        let wait = waits.get(first).filter(|wait| wait.end_ns <= *to);
+        wait.map_or(0, |wait| to.saturating_sub(wait.start_ns.max(*from)))
     };
-    device.gaps_told().iter().filter(|gap| is_of_wait(gap)).map(|(from, to)| to - from).sum()
+    device.gaps_told().iter().map(of_gap).sum()
 }
 
 /// Waits before the first or after the last launch of the recording that are those of a step: the others are the profiler's.

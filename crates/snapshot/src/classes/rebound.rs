@@ -47,15 +47,26 @@ impl Lives {
         // (Loops of a program, as for warming up, call from several lines.)
         let is_same =
             |a: &Held, b: &Held| a.size == b.size && sites.site(a.stack) == sites.site(b.stack);
-        let leader =
-            call.iter().find(|held| call.iter().filter(|it| is_same(it, held)).count() == 1)?;
+        let kind = |held: &Held| (held.size as u64, sites.site(held.stack));
+        let mut kinds: Vec<(u64, usize)> = call.iter().map(|held| kind(held)).collect();
+        kinds.sort_unstable();
+        let n_like = |held: &Held| {
+            let (from, key) = (kinds.partition_point(|it| *it < kind(held)), kind(held));
+            kinds.get(from..).unwrap_or_default().iter().take_while(|it| **it == key).count()
+        };
+        let leader = call.iter().find(|held| n_like(held) == 1)?;
         let mut begins: Vec<usize> =
             self.0.iter().filter(|held| is_same(held, leader)).map(|held| held.from).collect();
         begins.sort_unstable();
+        // What each call makes from there on.
+        let made = call.iter().filter(|it| it.from >= leader.from).map(|it| kind(it));
+        let mut made: Vec<(u64, usize)> = made.collect();
+        made.sort_unstable();
         let kept = |held: &Held| {
             let next = begins.get(begins.partition_point(|from| *from <= held.from)).copied()?;
-            let is_made = call.iter().any(|it| it.from >= leader.from && is_same(it, held));
-            (is_own(held) && is_made && next <= held.to).then_some((next, held.to))
+            let is_left =
+                next <= held.to && is_own(held) && made.binary_search(&kind(held)).is_ok();
+            is_left.then_some((next, held.to))
         };
         let rest = self.peak_with(levels, &kept);
         let most = self.most_at(rest.1, &|held| !is_own(held) && !held.class.is_kept(), sites);

@@ -70,7 +70,7 @@ pub(crate) fn lives(
 struct Seen {
     /// The last event of each.
     last: Vec<(Phase, usize)>,
-    /// The last allocation of a forward pass that follows a step of the optimizer.
+    /// The first allocation of the last forward pass that follows a step of the optimizer.
     turn: Option<usize>,
 }
 

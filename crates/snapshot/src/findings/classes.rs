@@ -100,9 +100,10 @@ pub(super) fn stale(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
         return;
     }
     let observation = format!(
-        "Device {device}: {} of weights by autocast ({}) stay in use over a step of the optimizer and into the forward pass after it.",
+        "Device {device}: {} of weights by autocast ({}) {} in use over a step of the optimizer and into the forward pass after it.",
         plural(n, "copy", "copies"),
-        size(bytes)
+        size(bytes),
+        if n == 1 { "stays" } else { "stay" }
     );
     put(
         to,
@@ -180,8 +181,8 @@ pub(super) fn unused_graph(device: &str, timeline: &Timeline, to: &mut Vec<Findi
         return;
     }
     let observation = format!(
-        "Device {device}: {} of the {} in use at the peak ({share:.0}%) were saved in forward for a backward pass and freed with the \
-         graph of autograd, without a backward pass.",
+        "Device {device}: {} of the {} in use at the peak ({share:.0}%) were saved in forward for a backward pass that the recording \
+         does not have.",
         size(bytes),
         size(peak),
     );

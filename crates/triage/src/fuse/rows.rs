@@ -225,7 +225,7 @@ fn gain(advice: &Advice, wall: &Wall) -> Gain {
     };
     let held = held_ns.map_or_else(String::new, |ns| {
         format!(
-            ". Of the device's time that goes away {} is left out: what follows is launched no earlier",
+            ". Of the device's time that goes away {} shortens nothing: other work or launches hold what follows",
             units::time(ns)
         )
     });
