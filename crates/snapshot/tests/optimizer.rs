@@ -91,7 +91,7 @@ fn copies_of_weights_that_outlive_a_step_are_stale() {
     let own = finding(&run(true), "autocast-stale-weights").unwrap();
     assert_eq!(
         own["observation"],
-        "Device 0: 1 copy of weights by autocast (4.00 MiB) stay in use over a step of the optimizer and into the forward pass after it."
+        "Device 0: 1 copy of weights by autocast (4.00 MiB) stays in use over a step of the optimizer and into the forward pass after it."
     );
     assert_eq!(finding(&run(false), "autocast-stale-weights"), None);
 }
