@@ -67,7 +67,11 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         // (Those of DistributedDataParallel have a cure of their own.)
         let (exposed_ns, meaning) = match of_ddp(facts, *purpose, places_of) {
             Some(of_ddp) => of_ddp,
-            None => (exposed_ns, format!("{meaning}{}", sums(places_of))),
+            // (A change of the type is one wherever it is made.)
+            None if *purpose == Purpose::OnDevice => {
+                (exposed_ns, format!("{meaning}{}", sums(places_of)))
+            }
+            None => (exposed_ns, meaning.to_owned()),
         };
         // (Of a run that waits for something else, they are a figure; and what another stream hides costs nothing.)
         found.push(if of_window(sum.device_ns) < LEAST_SHARE {
