@@ -13,8 +13,11 @@ use crate::replay::Replay;
 
 /// The first events, in which a recording that was cut frees blocks that it did not allocate.
 const FIRST_EVENTS: usize = 100;
-/// A number of events that may be a limit has at most two digits before its zeros, and at least this value.
+/// A number of events that may be a limit is a power of two or has one digit before its zeros (from [`MANY`] on: two), and at least this
+/// value. One number of a thousand looks so by chance.
 const LEAST_LIMIT: usize = 1000;
+/// 1 400 events are two steps of 700 each; of 14 000 the zeros are no chance.
+const MANY: usize = 10_000;
 /// Reserved memory that exceeds the memory in use by this part, in percent, was needed for something else.
 const LEAST_MORE: f64 = 10.0;
 
@@ -32,11 +35,12 @@ pub(crate) struct Cut {
 
 /// Whether a number looks like a limit that a person or a default sets.
 fn is_round(n: usize) -> bool {
+    let most = if n < MANY { 10 } else { 100 };
     let mut digits = n;
-    while digits >= 100 && digits.is_multiple_of(10) {
+    while digits >= most && digits.is_multiple_of(10) {
         digits /= 10;
     }
-    n >= LEAST_LIMIT && (digits < 100 || n.is_power_of_two())
+    n >= LEAST_LIMIT && (digits < most || n.is_power_of_two())
 }
 
 /// Whether one of the first events frees a block that is allocated by no event.
@@ -135,6 +139,8 @@ mod tests {
             (65_536, true),
             (25_000, true),
             (20_400, false),
+            (2_000, true),
+            (1_400, false),
             (300, false),
             (1_234, false),
         ] {
