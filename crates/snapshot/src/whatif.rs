@@ -14,7 +14,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use crate::amounts::{percent, size};
-use crate::model::rounded;
 use crate::model::{Action, Event, Segment, Snapshot};
 use crate::replay::{Levels, Replay};
 use crate::stacks::StackId;
@@ -37,9 +36,12 @@ pub(crate) struct Settings {
     is_expandable: bool,
     /// Bytes; `i64::MAX` without a limit.
     max_split_size: i64,
-    /// 0: sizes are rounded to 512 bytes only.
-    roundup_power2_divisions: i64,
+    roundup_power2_divisions: Divisions,
 }
+
+/// Into how many parts each power of two is divided, by the power: up to 2 MiB, up to 4 MiB..., from 32 GiB on. With 0 or 1, sizes are
+/// rounded to 512 bytes only.
+pub(crate) type Divisions = [i64; 16];
 
 /// What other settings would have reserved on one device, in bytes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -180,7 +182,7 @@ fn runs(
         recorded.is_expandable = segments.iter().any(|segment| segment.is_expandable);
     }
     let trace = snapshot.trace(device);
-    let start = start(snapshot, device, &segments, trace);
+    let start = start(snapshot, device, &segments, recorded);
     let peak = check(trace, &start, recorded)?;
     if peak != replay.peak_reserved {
         let why = format!("the model reserves {peak} bytes, the run {}", replay.peak_reserved);
@@ -235,13 +237,18 @@ fn alternatives(recorded: Settings, starts_empty: bool) -> Vec<(String, Settings
             others.push((format!("max_split_size_mb:{mib}"), other));
         }
     }
-    let other = Settings { roundup_power2_divisions: 4, ..recorded };
-    others.push(("roundup_power2_divisions:4".to_owned(), other));
+    for parts in [0, 4] {
+        let other = Settings { roundup_power2_divisions: [parts; 16], ..recorded };
+        if other != recorded {
+            others.push((format!("roundup_power2_divisions:{parts}"), other));
+        }
+    }
     others
 }
 
 #[inline(never)]
-fn start(snapshot: &Snapshot, device: i64, segments: &[&Segment], trace: &[Event]) -> Start {
+fn start(snapshot: &Snapshot, device: i64, segments: &[&Segment], settings: Settings) -> Start {
+    let trace = snapshot.trace(device);
     let mut ranges = Ranges::at_end(snapshot, device);
     let blocks = segments.iter().flat_map(|segment| snapshot.blocks_of(segment));
     let mut live: BTreeMap<u64, (i64, bool)> = blocks
@@ -254,7 +261,7 @@ fn start(snapshot: &Snapshot, device: i64, segments: &[&Segment], trace: &[Event
                 live.remove(&event.address);
             }
             Action::FreeCompleted => {
-                live.insert(event.address, (rounded(event.size), false));
+                live.insert(event.address, (settings.rounded(event.size), false));
             }
             _ => ranges.undo(event),
         }

@@ -30,7 +30,8 @@ pub use keys::assert_keys;
 pub use kinds::{TRACES, kinds};
 pub use kineto::{Kineto, KinetoEvent, event};
 pub use samples::{
-    Sample, counterexamples, nasty_samples, own_trace_samples, scene_gz, trace_samples,
+    Sample, counterexamples, nasty_samples, own_trace_samples, recorded_snapshots, scene_gz,
+    trace_samples,
 };
 pub use scenarios::{Scenario, scenarios};
 pub use scenes::{Scene, scenes};

@@ -174,6 +174,41 @@ fn recordings() -> impl Iterator<Item = Sample> {
     })
 }
 
+/// Memory snapshots that were recorded on a GPU for this project, with what the allocator itself counted; `samples/README.md`
+/// describes them.
+const SNAPSHOTS: &[&str] = &[
+    "memory_cpp_stacks",
+    "memory_graph_pools",
+    "memory_leak",
+    "memory_oom_expandable",
+    "memory_oom_gaps",
+    "memory_oom_profiled",
+    "memory_same_run",
+    "memory_train",
+    "memory_two_streams",
+    "whatif_random",
+    "whatif_random_round4",
+    "whatif_random_round8",
+    "whatif_random_split32",
+    "whatif_train",
+    "whatif_train_expandable",
+    "whatif_train_round4",
+    "whatif_train_round8",
+];
+
+/// The memory snapshots of this repository that were recorded on a GPU.
+#[must_use]
+pub fn recorded_snapshots() -> Vec<Sample> {
+    tally::note(tally::OWN);
+    SNAPSHOTS.iter().map(|name| recorded(name)).collect()
+}
+
+fn recorded(name: &str) -> Sample {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples/gpu");
+    let truth = folder.join(format!("{name}.truth.json"));
+    Sample::at(folder.join(format!("{name}.json.gz")), true, Some(truth))
+}
+
 fn of_table(table: &[Nasty]) -> Vec<Sample> {
     tally::note(tally::OWN);
     table.iter().map(|nasty| Sample::made(nasty.name, nasty.bytes())).collect()

@@ -80,9 +80,13 @@ fn page(pool: Pool) -> i64 {
 }
 
 impl Settings {
-    /// The size of the block that a request needs.
+    /// The size of the block that a request needs (`round_size` and `roundup_power2_divisions` of PyTorch's
+    /// `c10/core/AllocatorConfig.h`: below 1 MiB the first division counts, too).
     pub(super) fn rounded(&self, requested: i64) -> i64 {
-        let parts = self.roundup_power2_divisions;
+        let power = requested.max(MIB).ilog2() - MIB.ilog2();
+        let of_power =
+            usize::try_from(power).ok().and_then(|at| self.roundup_power2_divisions.get(at));
+        let parts = of_power.or(self.roundup_power2_divisions.last()).copied().unwrap_or_default();
         if parts > 1 && requested > 512 * parts {
             let floor = requested.checked_ilog2().map_or(1, |log| 1i64 << log);
             return round_up(requested, (floor / parts).max(1));
@@ -420,8 +424,11 @@ mod tests {
 
     #[test]
     fn a_hole_before_a_free_block_is_mapped_once() {
-        let settings =
-            Settings { is_expandable: true, max_split_size: i64::MAX, roundup_power2_divisions: 0 };
+        let settings = Settings {
+            is_expandable: true,
+            max_split_size: i64::MAX,
+            roundup_power2_divisions: [0; 16],
+        };
         let mut pools = Pools::new(settings);
         let allocate = |pools: &mut Pools, mib: i64| {
             let placed = pools.allocate(mib * MIB, 0, |_| Ok::<u64, ()>(1 << 40));

@@ -2,7 +2,7 @@
 
 use scan::{Cursor, Stop, Value};
 
-use super::{Refusal, Settings};
+use super::{Divisions, Refusal, Settings};
 use crate::spelling::integer;
 
 /// The settings that the model knows. `is_recorded` tells whether the file holds any; else they are the defaults.
@@ -16,18 +16,14 @@ pub(super) fn settings(text: Option<&str>, is_recorded: &mut bool) -> Result<Set
         let _ = of_file.read(&mut Cursor::whole(text.as_bytes()));
     }
     *is_recorded = of_file.max_split_size.is_some();
-    for (is_set, why) in [
-        (of_file.collects, "garbage_collection_threshold is set, which the model does not have"),
-        (of_file.rounds, "roundup_power2_divisions is set, which the model does not check"),
-    ] {
-        if is_set {
-            return Err((why.to_owned(), None));
-        }
+    if of_file.collects {
+        let why = "garbage_collection_threshold is set, which the model does not have";
+        return Err((why.to_owned(), None));
     }
     Ok(Settings {
         is_expandable: of_file.is_expandable,
         max_split_size: of_file.max_split_size.filter(|size| *size > 0).unwrap_or(i64::MAX),
-        roundup_power2_divisions: 0,
+        roundup_power2_divisions: of_file.divisions,
     })
 }
 
@@ -38,8 +34,7 @@ struct OfFile {
     /// Whether `garbage_collection_threshold` is above 0. (It acts only where a fraction of the device's memory was set, which is not
     /// recorded: `malloc` in `c10/cuda/CUDACachingAllocator.cpp`.)
     collects: bool,
-    /// Whether a size is rounded to a part of a power of two.
-    rounds: bool,
+    divisions: Divisions,
 }
 
 impl OfFile {
@@ -57,7 +52,7 @@ impl OfFile {
                 (b"garbage_collection_threshold", Value::Number(of)) => {
                     self.collects = !is_zero(of)
                 }
-                (b"roundup_power2_divisions", Value::Object(of)) => self.rounds = rounds(of)?,
+                (b"roundup_power2_divisions", Value::Object(of)) => self.divisions = divisions(of)?,
                 _ => {}
             }
         }
@@ -73,17 +68,20 @@ fn is_zero(number: &[u8]) -> bool {
         .all(|byte| !matches!(byte, b'1'..=b'9'))
 }
 
-/// Whether one of the divisions by size is not 0.
-fn rounds(of: &[u8]) -> Result<bool, Stop> {
+/// The divisions by power of two: the keys are the powers in MiB, `"1"` to `"32768"`.
+fn divisions(of: &[u8]) -> Result<Divisions, Stop> {
+    let mut divisions = Divisions::default();
     let mut cursor = Cursor::whole(of);
     cursor.peek()?;
     cursor.enter();
     let mut first = true;
-    while cursor.next_key(first)?.is_some() {
+    while let Some(key) = cursor.next_key(first)? {
         first = false;
-        if !matches!(cursor.value()?, Value::Number(number) if is_zero(number)) {
-            return Ok(true);
+        let power = integer(key.raw).and_then(|mib| u64::try_from(mib).ok()?.checked_ilog2());
+        let of_power = power.and_then(|power| divisions.get_mut(power as usize));
+        if let (Some(parts), Value::Number(number)) = (of_power, cursor.value()?) {
+            *parts = integer(number).unwrap_or_default();
         }
     }
-    Ok(false)
+    Ok(divisions)
 }
