@@ -153,6 +153,10 @@ fn shares_add_up_and_categories_cover_everything() {
 #[test]
 fn kernels_launched_before_the_window_are_counted_apart() {
     let expected = [
+        ("attention_naive", 51, 1_469_211, 12, 23_103),
+        ("branches_graph", 207, 1_214_876, 0, 0),
+        ("conv_nchw", 479, 26_380_989, 35, 105_406),
+        ("streams", 21, 3_125_766, 0, 0),
         ("dlrm_w3", 64, 176_000, 0, 0),
         ("h100_qwen15_0.5b", 436, 13_672_640, 73, 69_187),
         ("mi300_qwen15_0.5b", 463, 13_318_864, 0, 0),

@@ -166,12 +166,32 @@ pub fn scene_gz(name: &str) -> Vec<u8> {
 const RECORDINGS: &[&str] =
     &["cpu_item_syncs", "cpu_mlp_train", "cpu_threads", "gloo_rank0", "gloo_rank1"];
 
+/// The same, recorded on a GPU.
+const GPU_RECORDINGS: &[&str] = &[
+    "attention_naive",
+    "branches_graph",
+    "cold",
+    "conv_nchw",
+    "copy_pageable",
+    "decode_capture",
+    "decode_eager",
+    "decode_replay",
+    "fuse_eager",
+    "gpu_gloo_rank0",
+    "gpu_gloo_rank1",
+    "loader",
+    "oom",
+    "pdl",
+    "pdl_graph",
+    "reduce_overhead",
+    "same_run",
+    "streams",
+    "train",
+];
+
 fn recordings() -> impl Iterator<Item = Sample> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples/recordings");
-    RECORDINGS.iter().map(move |name| {
-        let truth = folder.join(format!("{name}.truth.json"));
-        Sample::at(folder.join(format!("{name}.json.gz")), true, Some(truth))
-    })
+    let on_cpu = RECORDINGS.iter().map(|name| recorded("recordings", name));
+    on_cpu.chain(GPU_RECORDINGS.iter().map(|name| recorded("gpu", name)))
 }
 
 /// Memory snapshots that were recorded on a GPU for this project, with what the allocator itself counted; `samples/README.md`
@@ -200,11 +220,11 @@ const SNAPSHOTS: &[&str] = &[
 #[must_use]
 pub fn recorded_snapshots() -> Vec<Sample> {
     tally::note(tally::OWN);
-    SNAPSHOTS.iter().map(|name| recorded(name)).collect()
+    SNAPSHOTS.iter().map(|name| recorded("gpu", name)).collect()
 }
 
-fn recorded(name: &str) -> Sample {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples/gpu");
+fn recorded(folder: &str, name: &str) -> Sample {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples").join(folder);
     let truth = folder.join(format!("{name}.truth.json"));
     Sample::at(folder.join(format!("{name}.json.gz")), true, Some(truth))
 }
@@ -233,18 +253,23 @@ mod tests {
 
     #[test]
     fn every_recording_is_listed_and_every_listed_one_is_there() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples/recordings");
-        let mut found: Vec<String> = std::fs::read_dir(&folder)
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
-        found.sort();
-        let mut expected: Vec<String> = RECORDINGS
-            .iter()
-            .flat_map(|name| [format!("{name}.json.gz"), format!("{name}.truth.json")])
-            .collect();
-        expected.sort();
-        assert_eq!(found, expected);
+        let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples");
+        for (folder, lists) in
+            [("recordings", [RECORDINGS, &[]]), ("gpu", [GPU_RECORDINGS, SNAPSHOTS])]
+        {
+            let mut found: Vec<String> = std::fs::read_dir(samples.join(folder))
+                .unwrap()
+                .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+                .collect();
+            found.sort();
+            let mut expected: Vec<String> = lists
+                .concat()
+                .iter()
+                .flat_map(|name| [format!("{name}.json.gz"), format!("{name}.truth.json")])
+                .collect();
+            expected.sort();
+            assert_eq!(found, expected);
+        }
         for sample in recordings() {
             assert!(sample.bytes().len() < 300_000, "{}", sample.name);
             assert!(sample.truth()["n_events"].as_u64().unwrap() > 50, "{}", sample.name);
