@@ -22,6 +22,7 @@ pub mod fuse_patterns;
 mod head;
 mod inductor;
 pub mod kernel_choice;
+mod layout;
 mod mangled;
 mod pattern;
 pub mod python;
@@ -38,6 +39,7 @@ pub use facts::{
 pub use family::Family;
 pub use head::head;
 pub use inductor::is_bare as is_bare_inductor_name;
+pub use layout::is_channels_first;
 
 /// What the file's raw category says a GPU event is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -422,6 +422,15 @@ pub const REMEDIES: &[Remedy] = &[
         },
     },
     Remedy {
+        id: "aligned-sizes",
+        what: "sizes of a multiple of 16 bytes",
+        action: "Pad these sizes to a multiple of 8 values of 16 bits (a vocabulary of 50 257 to 50 304) where they are set, and use no \
+                 result of what was added.",
+        why: "Tensor cores load 16 bytes at a time; rows of other sizes need other kernels.",
+        check: "In a new trace, other kernels (as with align8 in their names) run these products in less time.",
+        gates: Gates { platforms: &[Platform::Cuda], ..OPEN },
+    },
+    Remedy {
         id: "merge-projections",
         what: "one GEMM with the weights side by side (merged QKV or gate and up projection)",
         action: "If these GEMMs read the same tensor, concatenate their weights and run one GEMM.",

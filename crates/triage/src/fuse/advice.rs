@@ -40,6 +40,8 @@ pub(super) struct Rule {
     pub latency_ns: Option<i64>,
     /// One pass over each tensor stays.
     pub one_pass: bool,
+    /// Of what goes away, the time of kernels that others replace: what those take is not known.
+    pub twins_ns: Option<i64>,
 }
 
 /// The advice about a candidate; `None` where no remedy applies.

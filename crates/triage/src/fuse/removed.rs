@@ -51,6 +51,13 @@ pub(super) fn removed(
         let n_filled = removed.len();
         removed.extend(fusion.additions(n_filled));
     }
+    let mut twins_ns = None;
+    if fusion.layout {
+        let twins = fusion.twins(candidate.stage);
+        let ns = twins.iter().fold(0_i64, |sum, one| sum.saturating_add(one.gpu_ns));
+        twins_ns = Some(ns).filter(|ns| *ns > 0);
+        removed.extend(twins);
+    }
     trace::sort(&mut removed);
     removed.dedup_by_key(|part| part.slice);
     let times = || removed.iter().map(|part| part.cpu_ns).filter(|ns| *ns > 0);
@@ -62,6 +69,7 @@ pub(super) fn removed(
         attention_ns,
         latency_ns: fusion.latency_ns,
         one_pass: fusion.keeps == Keeps::OnePass,
+        twins_ns,
     };
     (removed, rule)
 }
@@ -87,6 +95,8 @@ struct Fusion<'a> {
     collectives: bool,
     split_k: bool,
     zero_grad: bool,
+    /// A change of layout: batch norms and poolings run other kernels, too.
+    layout: bool,
     /// The median CPU time of the launches.
     launch_ns: Option<i64>,
     /// No part saves more than this.
@@ -117,6 +127,7 @@ impl<'a> Fusion<'a> {
             collectives: chain_is("K15"),
             split_k: chain_is("K14"),
             zero_grad: chain_is("K16"),
+            layout: chain_is("K09"),
             launch_ns: ground.wall.launch_ns(launched),
             latency_ns: (keeps == Keeps::AllButLatency).then(|| latency_ns(lanes, candidate)),
         }
@@ -145,6 +156,18 @@ impl<'a> Fusion<'a> {
         trace::sort_by_key(&mut found, |one| std::cmp::Reverse(one.gpu_ns + one.cpu_ns));
         found.truncate(n_filled);
         found
+    }
+
+    /// The kernels of a stage that have a twin for the other layout. What that takes is not known, so all of their time may go away.
+    fn twins(&self, stage: usize) -> Vec<Removed> {
+        let lanes = self.lanes;
+        let of_stage = lanes.runs.iter().filter(|run| run.stage == stage);
+        let slices = of_stage.flat_map(|run| lanes.order.get(run.from..run.to)).flatten().copied();
+        let name = |at: &u32| lanes.name_of(lanes.code_of_slice(*at).work);
+        slices
+            .filter(|at| catalog::is_channels_first(name(at)))
+            .map(|slice| Removed { slice, gpu_ns: self.exposed_ns(slice), cpu_ns: 0 })
+            .collect()
     }
 
     fn exposed_ns(&self, at: u32) -> i64 {

@@ -65,7 +65,7 @@ pub struct FuseRow {
     /// What goes away in all stages where the same change acts, in ns and in percent of the GPU span; `None` where it acts in
     /// one stage only.
     #[serde(skip)]
-    pub(crate) together: Option<(i64, f64)>,
+    pub together: Option<(i64, f64)>,
 }
 
 /// Whether the fused kernel of a pattern runs.

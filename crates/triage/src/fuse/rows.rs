@@ -190,7 +190,7 @@ struct Gain {
 }
 
 fn gain(advice: &Advice, wall: &Wall) -> Gain {
-    let Rule { launches, held_ns, attention_ns, latency_ns, one_pass } = advice.rule;
+    let Rule { launches, held_ns, attention_ns, latency_ns, one_pass, twins_ns } = advice.rule;
     let of_gpu = match (attention_ns, latency_ns) {
         (None, Some(ns)) => format!(
             "{} of exposed time for each collective that goes away, as long as the shortest ones take; the bytes stay",
@@ -210,6 +210,12 @@ fn gain(advice: &Advice, wall: &Wall) -> Gain {
         }
         (None, None) => "the exposed time of these kernels and of the gaps between them, without what a fused kernel still takes".to_owned(),
     };
+    let twins = twins_ns.map_or_else(String::new, |ns| {
+        format!(
+            ", and all {} of batch norms and poolings, which run other kernels in channels_last (what those take is not known)",
+            units::time(ns)
+        )
+    });
     let limit = match launches {
         Some((n, ns)) => format!(
             "; where the GPU waits for the CPU, the CPU time of {} that {} away ({} in all, each from its launch to the next at \
@@ -229,7 +235,7 @@ fn gain(advice: &Advice, wall: &Wall) -> Gain {
             units::time(ns)
         )
     });
-    let estimate = format!("This is an estimate: {of_gpu}{limit}{held}.");
+    let estimate = format!("This is an estimate: {of_gpu}{twins}{limit}{held}.");
     let sentence = format!(
         " It saves at most {} ({} of {}). {estimate}",
         units::time(advice.saved_ns),

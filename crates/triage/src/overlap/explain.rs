@@ -14,6 +14,8 @@ pub(super) enum Saving {
     Hidden,
     /// Half of the exposed time: half of the bytes.
     Half,
+    /// All exposed time of copies of pageable memory: from pinned memory they are faster, too.
+    Pinned,
     /// The latency of each collective and the CPU time of its launch.
     Latency,
 }
@@ -131,19 +133,23 @@ fn savings(figures: &Figures<'_>) -> Option<String> {
         "the latency of each collective, as long as the shortest ones take, and the CPU time of its launch; the bytes stay"
     } else if figures.saving == Saving::Half {
         "half of its exposed time, as half of the bytes remain"
+    } else if figures.saving == Saving::Pinned {
+        "all of its exposed time, as pinned memory is copied faster, and beside kernels"
     } else if collective {
         "the exposed time of instances whose consumer does not run next, and no more than the exposed compute of the step \
          that does not depend on them"
     } else {
         "its exposed time, and no more than the exposed compute of the step"
     };
-    let limit = if figures.linked {
-        "time during which the GPU waits for the CPU counts as 0"
+    let limit = if figures.saving == Saving::Pinned {
+        ""
+    } else if figures.linked {
+        "; time during which the GPU waits for the CPU counts as 0"
     } else {
-        "no launches are recorded, so it is unknown where the GPU waits for the CPU"
+        "; no launches are recorded, so it is unknown where the GPU waits for the CPU"
     };
     Some(format!(
-        "This saves at most {} ({} of {span}). It is an estimate: {because}; {limit}.",
+        "This saves at most {} ({} of {span}). It is an estimate: {because}{limit}.",
         units::time(saved_ns),
         units::percent(percent(saved_ns, span_ns)),
     ))

@@ -138,6 +138,8 @@ fn collective_facts(facts: &Facts<'_>, group: &Group, name: &str) -> RunFacts {
 const MANY: usize = 64;
 /// Half of them are this short, in ns: they move little.
 const SMALL_NS: i64 = 100_000;
+/// The remedy for copies of pageable memory.
+const PIN: &str = "pin-host-memory";
 /// What helps many small collectives.
 const MANY_SMALL: &[&str] = &["larger-buckets", "coalesced-collectives"];
 
@@ -239,7 +241,12 @@ fn chance(
     let remedy = applicable(remedies, &place).first().copied().filter(|_| prefetches);
     // Half the bytes take half the time at least; what runs next is not moved.
     let halves = remedy.is_some_and(|remedy| remedy.id == "ddp-compress");
+    // The CPU waits in the call until pageable memory is copied: what it launches next comes sooner with the copy.
+    let pins = remedy.is_some_and(|remedy| remedy.id == PIN);
     let bound_ns = remedy.zip(*wall).and_then(|(_, wall)| {
+        if pins {
+            return Some(group.exclusive_ns);
+        }
         if let Some(latency) = &latency {
             return Some(wall.saved_without(latency));
         }
@@ -257,6 +264,7 @@ fn chance(
     let saving = match latency {
         Some(_) => Saving::Latency,
         None if halves => Saving::Half,
+        None if pins => Saving::Pinned,
         None => Saving::Hidden,
     };
     Chance { remedy, saving, bound_ns }

@@ -1,0 +1,52 @@
+//! The layout of images that a kernel is for.
+
+/// Kernels of PyTorch for tensors whose channels come first, of ops that run other kernels where the channels come last
+/// (`aten/src/ATen/native/cuda/Normalization.cuh`, `DilatedMaxPool2d.cu`, `AveragePool2d.cu`; cuDNN names its own by `NCHW`).
+const CHANNELS_FIRST: &[&str] = &[
+    "batch_norm_collect_statistics_kernel",
+    "batch_norm_transform_input_kernel",
+    "batch_norm_backward_kernel",
+    "batch_norm_backward_reduce_kernel",
+    "batch_norm_backward_elemt_kernel",
+    "max_pool_forward_nchw",
+    "max_pool_backward_nchw",
+    "avg_pool2d_out_cuda_frame<",
+    "_kernel_NCHW",
+];
+
+/// Whether a kernel runs only where the channels come first.
+#[must_use]
+pub fn is_channels_first(name: &str) -> bool {
+    CHANNELS_FIRST.iter().any(|part| name.contains(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_are_told_from_their_twins() {
+        for (name, is) in [
+            (
+                "void at::native::batch_norm_backward_kernel<c10::BFloat16, float, float, int>(...)",
+                true,
+            ),
+            (
+                "void at::native::(anonymous namespace)::max_pool_forward_nchw<float, int>(int)",
+                true,
+            ),
+            ("void cudnn::bn_fw_tr_1C11_kernel_NCHW<float, float, 512, true, 1, true>(...)", true),
+            (
+                "void at::native::batch_norm_backward_elemt_channels_last_kernel<4, float>(...)",
+                false,
+            ),
+            (
+                "void at::native::(anonymous namespace)::max_pool_forward_nhwc<float, int>(int)",
+                false,
+            ),
+            ("void cudnn::ops::nchwToNhwcKernel<float, float, float, false, true>(int)", false),
+        ] {
+            assert_eq!(is_channels_first(name), is, "{name}");
+        }
+    }
+}
