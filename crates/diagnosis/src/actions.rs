@@ -6,7 +6,7 @@ use catalog::remedies::{Execution, Parts, Phase, RunFacts, applicable};
 use host::HostSlice;
 use host::class::Class;
 use host::verdicts::Window;
-use triage::{Stage, WallPart, WallRow};
+use triage::{FuseRow, Stage, WallPart, WallRow};
 
 use crate::rules::communication::is_by_own_kernels;
 use crate::rules::copies::small_reads;
@@ -161,6 +161,7 @@ fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
         // (What is waiting is told apart there.)
         (Rule::Communication, _) if is_matched(facts, finding) => &["earlier-transfer"],
         (Rule::Communication, _) => &["earlier-communication"],
+        (Rule::Flops, "misaligned") => &["aligned-sizes"],
         (Rule::Allocator, "uncached") => &["caching-allocator"],
         (Rule::Allocator, "retries") => &["lower-peak"],
         (Rule::Allocator, _) => &["steady-sizes"],
@@ -341,15 +342,31 @@ fn of_triage(facts: &Facts<'_>) -> Vec<Action> {
             },
         })
     });
-    let fuse = facts.triage.fuse.iter().filter_map(|row| {
+    let rows = &facts.triage.fuse;
+    let fuse = rows.iter().enumerate().filter_map(|(at, row)| {
+        // One change is one action, also where it acts in several stages: the first row is the one with most time.
+        let same = |other: &FuseRow| {
+            (&other.pattern_id, &other.action, &other.device)
+                == (&row.pattern_id, &row.action, &row.device)
+        };
+        let n_stages = rows.iter().filter(|other| same(other)).count();
+        if rows.iter().take(at).any(same) {
+            return None;
+        }
+        let observation = match row.together {
+            Some(_) if n_stages > 1 => {
+                format!("{} The same change acts in {n_stages} stages: the bound is of all of them, the other figures are of this one.", row.what)
+            }
+            _ => row.what.clone(),
+        };
         Some(Action {
             rule: "fuse".to_owned(),
             device: Some(row.device.clone()),
-            observation: row.what.clone(),
+            observation,
             action: Some(row.action.clone()).filter(|action| !action.is_empty())?,
             remedy: row.remedy,
             hypothesis: row.estimate.clone(),
-            bound_ns: row.savings_bound_ns?,
+            bound_ns: row.together.map(|(saved_ns, _)| saved_ns).or(row.savings_bound_ns)?,
             bound_pct: 0.0,
             bound_of: Whole::Steps,
             confidence: Confidence::Medium,

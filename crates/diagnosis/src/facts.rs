@@ -2,6 +2,7 @@
 
 mod device;
 mod places;
+mod recording;
 mod set_up;
 
 use std::cell::OnceCell;

@@ -15,6 +15,9 @@ use crate::{Facts, Finding, Rule};
 /// What frames of Python do to the CPU's part of the time; M23 need not say it again.
 pub(crate) const STACKS: &str = " Recording Python stacks makes the CPU's part longer.";
 
+/// What recording may do to it.
+const SLOWED: &str = " Recording slows launches: without it, the GPU's own work may be the limit.";
+
 /// A part of the wall time is worth the first sentence from this share of the window on, in percent.
 const LEAST_PCT: f64 = 10.0;
 
@@ -129,7 +132,16 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
             place.name
         ));
     }
-    if of_cpu && of(Rule::Profiler, "inflated").is_some() {
+    let is_slowed = || {
+        facts
+            .devices()
+            .any(|device| device.name == most.device && device.slowed_by_recording().is_some())
+    };
+    if matches!(most.part, WallPart::Launch | WallPart::Start | WallPart::HostCompute)
+        && is_slowed()
+    {
+        text.push_str(SLOWED);
+    } else if of_cpu && of(Rule::Profiler, "inflated").is_some() {
         text.push_str(STACKS);
     }
     Some(text)

@@ -110,7 +110,18 @@ fn samples_of_our_own_read_as_checked_in() {
     for sample in testkit::own_trace_samples() {
         std::fs::write(path(sample.stem()), sample.bytes()).unwrap();
     }
-    for name in ["cpu_item_syncs", "dependent_launch", "merged_ranks", "rocm_overrun"] {
+    for name in [
+        "attention_naive",
+        "conv_nchw",
+        "copy_pageable",
+        "cpu_item_syncs",
+        "decode_replay",
+        "dependent_launch",
+        "merged_ranks",
+        "oom",
+        "rocm_overrun",
+        "train",
+    ] {
         check(&folder, "own", name, &path(name), &[]);
     }
     let (formal, capture) = (path("graph_replay"), path("graph_capture"));

@@ -36,7 +36,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             );
             let finding = Finding::fact(Rule::HostBound, "host_bound", observation)
                 .level(Level::of_share(share))
-                .confidence(Confidence::Medium)
+                .confidence(device.confidence_of_launches().min(Confidence::Medium))
                 .on(device.name)
                 .bound(late)
                 .with("wall", "idle until late launches", time(late))
@@ -51,7 +51,12 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                     time(gaps.bins.gt_100us.ns),
                 );
             let late = [WallPart::Launch, WallPart::HostCompute];
-            let text = format!("{}{}", device.where_it_waits(), facts.in_one_iteration(&late));
+            let text = format!(
+                "{}{}{}",
+                device.where_it_waits(),
+                facts.in_one_iteration(&late),
+                device.measure_first()
+            );
             Some(finding.means(text.trim()))
         })
         .collect()

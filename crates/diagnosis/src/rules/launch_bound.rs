@@ -49,11 +49,16 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 .level(Level::of_share(late_pct / 100.0))
                 .on(device.name)
                 .bound(bound)
-                .means(format!(
-                    "Fewer or cheaper launches shorten it.{} {}",
-                    facts.in_one_iteration(&LATE),
-                    device.where_it_waits()
-                ).trim_end())
+                .confidence(device.confidence_of_launches())
+                .means(
+                    format!(
+                        "Fewer or cheaper launches shorten it.{} {}{}",
+                        facts.in_one_iteration(&LATE),
+                        device.where_it_waits(),
+                        device.measure_first()
+                    )
+                    .trim_end(),
+                )
                 .with(if told.is_some() { "wall" } else { &path }, "GPU busy", busy)
                 .with(path.clone(), "median delay", time(delay.ns() as i64))
                 .with(path, "median kernel", time(kernel.ns() as i64))

@@ -1,0 +1,50 @@
+//! Whether the launches of a recording are late only because they are recorded.
+
+use report::Confidence;
+use report::units::time;
+use triage::WallPart;
+
+use super::Device;
+
+/// How many times as long a step took with the profiler as without it, at most, where Python stacks are recorded, and where they are
+/// not: 34 recordings of our own on an H200 with PyTorch 2.11 (docs/measured.md).
+const WITH_STACKS: f64 = 4.2;
+const WITHOUT_STACKS: f64 = 1.7;
+
+/// A device that is busy for this share limits the run itself.
+const BUSY: f64 = 0.8;
+
+impl Device<'_> {
+    /// Its work and the window of it, where without the profiler that work may be what limits the run: recording makes the CPU slower,
+    /// and not the device.
+    #[must_use]
+    pub fn slowed_by_recording(&self) -> Option<(i64, i64)> {
+        let has_stacks =
+            self.facts.host.verdicts.python_events_share.is_some_and(|share| share > 0.0);
+        let most = if has_stacks { WITH_STACKS } else { WITHOUT_STACKS };
+        let (busy_ns, window_ns) = self.busy_told()?;
+        // (Communication lasts as long as the ranks wait for each other.)
+        let waits_ns = self.wall(WallPart::Communication).map_or(0, |row| row.total_ns);
+        let busy_ns = busy_ns.saturating_sub(waits_ns);
+        (busy_ns as f64 * most >= window_ns as f64 * BUSY).then_some((busy_ns, window_ns))
+    }
+
+    /// How sure it is that launches limit it.
+    #[must_use]
+    pub fn confidence_of_launches(&self) -> Confidence {
+        if self.slowed_by_recording().is_some() { Confidence::Low } else { Confidence::High }
+    }
+
+    /// What to measure before launches are made cheaper; empty where they are late without the profiler, too.
+    #[must_use]
+    pub fn measure_first(&self) -> String {
+        self.slowed_by_recording().map_or_else(String::new, |(busy_ns, window_ns)| {
+            format!(
+                " Time this without the profiler first: recording slows the CPU and not the GPU. It takes between {} (the GPU's work) and {} \
+                 (as recorded); near the first, launches cost nothing.",
+                time(busy_ns),
+                time(window_ns)
+            )
+        })
+    }
+}

@@ -1,0 +1,54 @@
+//! Recordings of our own, whose steps were timed without the profiler, too: what is said to limit them must hold there.
+
+#![allow(clippy::unwrap_used, reason = "a test: helpers fail as the tests do")]
+
+use diagnosis::{Facts, Finding, diagnose};
+use report::Confidence;
+use triage::{Sources, TriageOptions, triage};
+
+fn findings(file: &[u8]) -> Vec<Finding> {
+    let file = testkit::gunzip(file).unwrap();
+    let mut decoder = decode::Decoder::new();
+    decoder.push(&file).unwrap();
+    let decoded = decoder.finish().unwrap();
+    let mut reader = decode::DetailsReader::with_host(&decoded, host::wants_inputs);
+    reader.push(&file);
+    let (trace, details) = (&decoded.trace, &reader.finish());
+    let sources = Sources { details: Some(details), ..Sources::default() };
+    let triaged = triage(trace, &TriageOptions::default(), &sources);
+    let index = host::HostIndex::of(trace);
+    let report = host::host(&index, details);
+    diagnose(&Facts::of(&index, details, &report, &triaged)).findings
+}
+
+/// Of a step without the profiler, for so much of it the GPU is busy.
+const LIMITS: f64 = 0.8;
+/// And with so little its launches, or other work of the CPU, are what limits it.
+const IS_LIMITED: f64 = 0.1;
+
+#[test]
+fn late_launches_are_sure_only_where_they_are_late_without_the_profiler() {
+    let (mut by_gpu, mut by_cpu) = (0, 0);
+    for sample in testkit::own_trace_samples() {
+        let truth = sample.truth();
+        let Some(step_ns) = truth["without_the_profiler"]["step_ns"].as_f64() else { continue };
+        let marks = truth["profiler_steps"].as_array().unwrap().iter();
+        let steps = marks.filter(|mark| mark["cat"] == "user_annotation").count();
+        let own_ns = truth["gpu"]["busy_ns"].as_f64().unwrap() / steps.max(1) as f64;
+        let found = findings(&sample.bytes());
+        let late: Vec<&Finding> =
+            found.iter().filter(|finding| ["M2", "M3"].contains(&finding.rule.id())).collect();
+        let share = own_ns / step_ns;
+        if share >= LIMITS {
+            by_gpu += 1;
+            let is_sure = late.iter().any(|finding| finding.confidence != Confidence::Low);
+            assert!(!is_sure, "{}: busy for {share:.2} of a step, {late:?}", sample.stem());
+        }
+        if share <= IS_LIMITED && late.iter().any(|finding| finding.verdict == "launch_bound") {
+            by_cpu += 1;
+            let is_sure = late.iter().all(|finding| finding.confidence == Confidence::High);
+            assert!(is_sure, "{}: busy for {share:.2} of a step, {late:?}", sample.stem());
+        }
+    }
+    assert!(by_gpu >= 4 && by_cpu >= 3, "{by_gpu} and {by_cpu} recordings");
+}
