@@ -87,11 +87,6 @@ pub struct Facts<'a> {
     has_others: bool,
 }
 
-/// Whether a call allocates or frees memory.
-fn allocates(slices: &Slices<'_>, call: &HostSlice) -> bool {
-    matches!(slices.class(call), Class::Malloc | Class::Free)
-}
-
 impl<'a> Facts<'a> {
     /// The facts of a run.
     #[must_use]
@@ -106,22 +101,22 @@ impl<'a> Facts<'a> {
         let trace = slices.trace;
         let again = again(trace, gpu);
         let uncached = uncached(trace);
-        let is_cold = |call: &&HostSlice| match slices.class(call) {
+        let loads_code = |call: &&HostSlice| match slices.class(call) {
             Class::Launch => {
                 call.dur_ns() >= COLD_LAUNCH_NS && again.binary_search(&call.row).is_err()
             }
             Class::ModuleLoad => true,
-            // (Without the cache every step allocates.)
-            Class::Malloc | Class::Free => uncached.is_none(),
             _ => false,
         };
-        let of = |memory: bool| {
-            let own = slices.calls.iter().filter(is_cold);
-            own.filter(move |call| allocates(slices, call) == memory).map(HostSlice::interval)
+        // (Without the cache every step allocates.)
+        let of_memory = |call: &&HostSlice| {
+            uncached.is_none() && matches!(slices.class(call), Class::Malloc | Class::Free)
         };
         let set_up = set_up::Times::of(slices);
-        let loads = union(of(false).chain(set_up.all()).collect());
-        let cold = union(of(true).chain(loads.iter().copied()).collect());
+        let own = slices.calls.iter().filter(loads_code).map(HostSlice::interval);
+        let loads = union(own.chain(set_up.all()).collect());
+        let own = slices.calls.iter().filter(of_memory).map(HostSlice::interval);
+        let cold = union(own.chain(loads.iter().copied()).collect());
         let wall = triage.wall.clone();
         let (iterations, warm) = (None, None);
         let modules = ModuleTree::of(trace, slices, gpu, details);
