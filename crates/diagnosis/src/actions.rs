@@ -129,6 +129,7 @@ fn launches_late(facts: &Facts<'_>, finding: &Finding) -> bool {
 /// The remedies for a finding, the one that fits best first; empty where it is a fact, or where another finding has the cure.
 fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
     match (finding.rule, finding.verdict) {
+        (Rule::HostBound, "in_annotations") => &["larger-graphs", "earlier-launches"],
         (Rule::LaunchBound | Rule::HostBound, _) if updates_late(facts) => BY_UPDATES,
         (Rule::LaunchBound, _) => BY_LAUNCHES,
         (Rule::HostBound, "between_graphs") if schedules_ahead(facts) => &["larger-graphs"],
@@ -301,10 +302,12 @@ fn place(facts: &Facts<'_>, finding: &Finding) -> String {
     if finding.rule != Rule::HostBound || finding.verdict == "between_graphs" {
         return String::new();
     }
-    facts
-        .device_of(finding)
-        .and_then(|device| Some(device.waits_at()?.name.clone()))
-        .unwrap_or_default()
+    let Some(device) = facts.device_of(finding) else { return String::new() };
+    match finding.verdict {
+        "in_annotations" => device.in_ranges().map(|ranges| ranges.most().to_owned()),
+        _ => device.waits_at().map(|place| place.name.clone()),
+    }
+    .unwrap_or_default()
 }
 
 /// Whether a data loader of PyTorch runs in the file.

@@ -2,6 +2,7 @@
 
 mod device;
 mod places;
+mod ranges;
 mod set_up;
 
 use std::cell::OnceCell;
@@ -26,6 +27,7 @@ use crate::iterations::{Iteration, Iterations, Run, wall_within};
 use crate::module_tree::ModuleTree;
 
 pub use device::Device;
+pub use ranges::InRanges;
 pub use set_up::Sets;
 
 /// A launch call that takes this long loads the code of its kernel first (measured: 130 to 330 ms on MI300X, 6.5 ms on MI250,
@@ -153,15 +155,21 @@ impl<'a> Facts<'a> {
         facts
     }
 
+    /// When a device is in these parts of its bar.
+    fn times(&self, device: &str, parts: &[WallPart]) -> Vec<Interval> {
+        let one = self.gpu.devices.len() == 1;
+        let mut all = self.triage.wall_times.iter();
+        let Some(times) = all.find(|times| one || times.device == device) else {
+            return Vec::new();
+        };
+        let own = union(parts.iter().flat_map(|part| times.part(*part)).copied().collect());
+        self.warm.as_ref().map_or_else(|| own.clone(), |warm| both(&own, warm))
+    }
+
     /// What the launching threads wait for others in the time that the bar gives to late launches.
     fn waits_for_others(&self) -> Vec<(String, IdlePlace)> {
-        let one = self.gpu.devices.len() == 1;
         let of_device = |(id, name): (DeviceId, &String)| {
-            let mut all = self.triage.wall_times.iter();
-            let times = all.find(|times| one || times.device == *name)?;
-            let late = [WallPart::Launch, WallPart::HostCompute];
-            let late = union(late.into_iter().flat_map(|part| times.part(part).to_vec()).collect());
-            let late = self.warm.as_ref().map_or_else(|| late.clone(), |warm| both(&late, warm));
+            let late = self.times(name, &[WallPart::Launch, WallPart::HostCompute]);
             let place = waits_for_others_within(self.slices, self.gpu, id, &late)?;
             Some((name.clone(), place))
         };

@@ -9,7 +9,7 @@ use report::short_name;
 use report::units::{percent, time};
 use triage::{KernelTableRow, WallPart, WallRow};
 
-use crate::facts::Sets;
+use crate::facts::{InRanges, Sets};
 use crate::{Facts, Finding, Rule};
 
 /// What frames of Python do to the CPU's part of the time; M23 need not say it again.
@@ -162,7 +162,15 @@ fn state(facts: &Facts<'_>, most: &WallRow) -> Option<Cow<'static, str>> {
         WallPart::Queued => {
             "stands still with work queued, which waits for something that may not be in the file"
         }
-        WallPart::Unexplained => "stands still while no op, call or frame is recorded on the CPU",
+        WallPart::Unexplained => match in_ranges(facts, most) {
+            Some(ranges) => {
+                let named = ranges.named();
+                let text =
+                    format!("stands still in {named}, where no op, call or frame is recorded,");
+                return Some(text.into());
+            }
+            None => "stands still while no op, call or frame is recorded on the CPU",
+        },
     };
     Some(text.into())
 }
@@ -240,12 +248,16 @@ fn of_row<'f>(facts: &'f Facts<'_>, name: &str) -> Option<crate::facts::Device<'
     facts.devices().find(|device| one || device.name == name)
 }
 
+/// The program's annotations that are open for most of the idle time of which nothing else is recorded.
+fn in_ranges(facts: &Facts<'_>, part: &WallRow) -> Option<InRanges> {
+    let ranges = of_row(facts, &part.device)?.in_ranges()?;
+    (ranges.ns.saturating_mul(2) >= part.total_ns).then_some(ranges)
+}
+
 /// What works on code for most of a part.
 fn sets_up(facts: &Facts<'_>, part: &triage::WallRow) -> Option<Sets> {
-    let one = facts.gpu.devices.len() == 1;
-    let mut all = facts.triage.wall_times.iter();
-    let times = all.find(|times| one || times.device == part.device)?;
-    of_row(facts, &part.device)?.sets_up_most_of(times.part(part.part))
+    let device = of_row(facts, &part.device)?;
+    device.sets_up_most_of(&device.times(part.part))
 }
 
 /// Where the launching thread is for most of the largest part, where that is one place.

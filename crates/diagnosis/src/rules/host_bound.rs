@@ -9,6 +9,13 @@ use crate::{Confidence, Facts, Finding, Level, Rule};
 const LEAST_SHARE: f64 = 0.1;
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
+    let in_annotations = |device| super::in_annotations::check(facts, &device);
+    let late = late(facts).into_iter();
+    late.chain(facts.devices().filter_map(in_annotations)).collect()
+}
+
+/// Devices that wait for late launches.
+fn late(facts: &Facts<'_>) -> Vec<Finding> {
     facts
         .devices()
         .filter(|device| device.is_told() && !device.is_launch_bound())

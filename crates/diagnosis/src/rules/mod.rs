@@ -15,6 +15,7 @@ mod gaps;
 mod graphs;
 mod hidden_launches;
 mod host_bound;
+mod in_annotations;
 mod kernel_choice;
 pub(crate) mod late_rank;
 mod launch_bound;

@@ -1,0 +1,62 @@
+//! What a device waits for, on tiny traces: each sentence is said of what it is about, and not of the same trace without it.
+
+#![allow(clippy::unwrap_used, reason = "a test: helpers fail as the tests do")]
+
+use diagnosis::{Diagnosis, Facts, Finding, diagnose};
+use fixture::{Fixture, kernel, slice};
+use trace::Details;
+use triage::{Sources, TriageOptions, triage};
+
+const MS: i64 = 1_000_000;
+
+fn diagnosis(fixture: Fixture) -> Diagnosis {
+    let trace = fixture.finish();
+    let details = Details::default();
+    let triaged = triage(&trace, &TriageOptions::default(), &Sources::default());
+    let index = host::HostIndex::of(&trace);
+    let report = host::host(&index, &details);
+    diagnose(&Facts::of(&index, &details, &report, &triaged))
+}
+
+/// The findings of a rule.
+fn found<'a>(diagnosis: &'a Diagnosis, rule: &str) -> Vec<&'a Finding> {
+    diagnosis.findings.iter().filter(|finding| finding.rule.id() == rule).collect()
+}
+
+/// A kernel and its launch.
+fn launch(fixture: &mut Fixture, name: &str, link: i64, called: i64, at: i64, dur: i64) {
+    let call = slice("cuda_runtime", "cudaLaunchKernel").at(called, 2_000).on(1, 1);
+    fixture.push(call.link(link));
+    fixture.push(kernel(name).at(at, dur).link(link));
+}
+
+#[test]
+fn idle_time_in_an_annotation_of_the_program_names_it() {
+    let with = |annotation: Option<(&str, i64)>| {
+        let mut fixture = Fixture::default();
+        for n in 0..3_i64 {
+            let at = n * 10 * MS;
+            launch(&mut fixture, "gemm", n + 1, at, at + 4_000, 2 * MS);
+            if let Some((name, tid)) = annotation {
+                let one = slice("user_annotation", name).at(at + 2 * MS + 4_000, 7 * MS);
+                fixture.push(one.on(1, tid));
+            }
+        }
+        diagnosis(fixture)
+    };
+    let own = with(Some(("evaluate", 1)));
+    let headline = own.headline.as_deref().unwrap();
+    let expected =
+        "The GPU stands still in evaluate, where no op, call or frame is recorded, for 72";
+    assert!(headline.starts_with(expected), "{headline}");
+    let [finding] = found(&own, "M3")[..] else { panic!("{:?}", own.findings) };
+    assert_eq!((finding.verdict, finding.bound_ns), ("in_annotations", Some(14 * MS)));
+    let action = &own.actions[0];
+    assert_eq!((action.remedy, &*action.place), ("earlier-launches", "evaluate"));
+    // A step says nothing, nor does a thread that launches nothing.
+    for annotation in [None, Some(("ProfilerStep#1", 1)), Some(("writer", 2))] {
+        let other = with(annotation);
+        assert!(found(&other, "M3").is_empty(), "{annotation:?}: {:?}", other.findings);
+        assert!(other.headline.is_none_or(|text| !text.contains("writer")));
+    }
+}
