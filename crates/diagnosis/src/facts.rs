@@ -1,6 +1,7 @@
 //! What the rules read.
 
 mod device;
+mod loader;
 mod places;
 mod ranges;
 mod set_up;

@@ -30,7 +30,7 @@ const ALL_PCT: f64 = 99.95;
 const NAME: usize = 60;
 
 /// With a small first letter.
-fn lower(title: &str) -> String {
+pub(crate) fn lower(title: &str) -> String {
     let mut text = title.to_owned();
     if let Some(first) = text.get_mut(..1) {
         first.make_ascii_lowercase();
@@ -53,6 +53,7 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
     let of = |rule: Rule, verdict: &str| {
         findings.iter().find(|finding| finding.rule == rule && finding.verdict == verdict)
     };
+    let of_rule = |rule: Rule| findings.iter().filter(move |finding| finding.rule == rule);
     if let Some(unknown) = of(Rule::Busy, "unknown") {
         return Some(format!("{} {}", unknown.observation, unknown.meaning));
     }
@@ -73,6 +74,15 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
     let lost = wall.iter().filter(|row| row.part != WallPart::Compute);
     // (Where nothing is lost, of the first device.)
     let most = lost.max_by(|a, b| a.share_pct.total_cmp(&b.share_pct)).or(wall.first())?;
+    // (What the loader holds up counts there with the communication that runs meanwhile.)
+    let loader = of_rule(Rule::DataLoader).find(|found| {
+        let is_own = of_row(facts, &most.device)
+            .is_some_and(|one| found.device.as_deref() == Some(one.name));
+        is_own && found.bound_ns > Some(most.total_ns) && most.part != WallPart::Compute
+    });
+    if let Some(loader) = loader {
+        return Some(format!("{}{}", loader.observation, left_out(facts)));
+    }
     let gpu = match facts.has_one_device() {
         true => "The GPU".to_owned(),
         false => of_row(facts, &most.device).map_or_else(

@@ -8,6 +8,8 @@ use trace::Details;
 use triage::{Sources, TriageOptions, triage};
 
 const MS: i64 = 1_000_000;
+const LOADER: &str = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__";
+const REDUCE: &str = "ncclDevKernel_AllReduce_Sum_f32";
 
 fn diagnosis(fixture: Fixture) -> Diagnosis {
     let trace = fixture.finish();
@@ -59,4 +61,40 @@ fn idle_time_in_an_annotation_of_the_program_names_it() {
         assert!(found(&other, "M3").is_empty(), "{annotation:?}: {:?}", other.findings);
         assert!(other.headline.is_none_or(|text| !text.contains("writer")));
     }
+}
+
+/// Five iterations of 100 ms: the loader for `loads_ms` of each, while an all-reduce waits for another rank for 40 ms.
+fn loads(loads_ms: i64) -> Diagnosis {
+    let mut fixture = Fixture::default();
+    for n in 0..5_i64 {
+        let at = n * 100 * MS;
+        launch(&mut fixture, "gemm", 2 * n + 1, at, at + 4_000, 20 * MS);
+        launch(&mut fixture, REDUCE, 2 * n + 2, at + 4_000, at + 20 * MS + 4_000, 40 * MS);
+        let loader = slice("user_annotation", LOADER).at(at + 20_000, loads_ms * MS);
+        fixture.push(loader.on(1, 1));
+    }
+    // The last loader holds up what comes next, too.
+    launch(&mut fixture, "gemm", 99, 500 * MS, 500 * MS + 4_000, 20 * MS);
+    diagnosis(fixture)
+}
+
+#[test]
+fn a_loader_on_the_critical_path_has_the_communication_that_runs_meanwhile() {
+    let slow = loads(99);
+    let [finding] = found(&slow, "M9")[..] else { panic!("{:?}", slow.findings) };
+    let expected = "The data loader is on the critical path for 400 ms (76.9% of its span): the GPU stands still for 200 ms of it, \
+                    and only communicates for 200 ms.";
+    assert_eq!(finding.observation, expected);
+    assert!(
+        slow.headline.as_deref().unwrap().starts_with("The data loader is on the critical path")
+    );
+    let remedies: Vec<&str> = slow.actions.iter().map(|action| action.remedy).collect();
+    assert_eq!(remedies.first(), Some(&"loader-workers"));
+    assert!(!remedies.contains(&"fewer-launches"), "{remedies:?}");
+}
+
+#[test]
+fn a_loader_that_ends_while_the_device_computes_is_hidden() {
+    let quick = loads(15);
+    assert!(found(&quick, "M9").is_empty(), "{:?}", quick.findings);
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use report::units::{percent, time};
+use timeline::intervals::{both, length};
 use trace::StringId;
 
 use crate::facts::Device;
@@ -26,6 +27,9 @@ pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
         None => exposed_ns.saturating_sub(transfer_ns(facts, device)),
     };
     let behind_ns = exposed_ns.saturating_sub(sooner_ns).min(waits_ns).max(0);
+    // (There the launches wait for data, and more work for each changes nothing.)
+    let loading_ns = length(&both(&device.exposed(), &device.held_by_loader()));
+    let behind_ns = behind_ns.saturating_sub(loading_ns).max(0);
     let share = behind_ns as f64 / span_ns.max(1) as f64;
     if share < LEAST_SHARE {
         return None;
