@@ -98,3 +98,32 @@ fn a_loader_that_ends_while_the_device_computes_is_hidden() {
     let quick = loads(15);
     assert!(found(&quick, "M9").is_empty(), "{:?}", quick.findings);
 }
+
+#[test]
+fn idle_time_of_which_the_calls_were_lost_is_blamed_on_nothing() {
+    let with = |lost: bool| {
+        let mut fixture = Fixture::default();
+        for n in 0..60_i64 {
+            let at = n * MS;
+            fixture.push(slice("cpu_op", "aten::mm").at(at, 900_000).on(1, 1));
+            if !(20..40).contains(&n) {
+                launch(&mut fixture, "gemm", n + 1, at + 1_000, at + 4_000, 800_000);
+            } else if !lost {
+                let call = slice("cuda_runtime", "cudaStreamIsCapturing").at(at + 1_000, 1_000);
+                fixture.push(call.on(1, 1));
+            }
+        }
+        diagnosis(fixture)
+    };
+    let window = |of: &Diagnosis| of.wall.iter().map(|row| row.total_ns).sum::<i64>();
+    let idle = |of: &Diagnosis| -> i64 {
+        of.wall.iter().filter(|row| row.part.is_idle()).map(|row| row.total_ns).sum()
+    };
+    let (lost, recorded) = (with(true), with(false));
+    assert_eq!(found(&lost, "lost")[0].verdict, "no_calls");
+    assert!(found(&recorded, "lost").is_empty());
+    // From the last call before to the first one after: 20 ms and what is between two launches, without the end of the kernel before.
+    let left_out_ns = window(&recorded) - window(&lost);
+    assert_eq!(left_out_ns, idle(&recorded) - idle(&lost));
+    assert!((20 * MS..21 * MS).contains(&left_out_ns), "{left_out_ns}");
+}

@@ -224,6 +224,9 @@ pub fn triage_kept(
     if let Some(text) = unrecorded::sentence(trace, &before) {
         takeaways.insert(0, text);
     }
+    if let Some(text) = unrecorded::calls_sentence(sides.lost_calls()) {
+        takeaways.insert(0, text);
+    }
     takeaways.extend(analysis::other_work(trace));
     let counted = !slices.without_before_window;
     let before_window = BeforeWindowSum::of(&before.summary, counted);
