@@ -24,7 +24,7 @@ const LEAST_GAIN: f64 = 1.5;
 #[inline(never)]
 pub(super) fn peak(trace: &Trace) -> Option<&'static Peak> {
     let devices = timeline::device::devices(trace);
-    let mut peaks = devices.iter().map(|device| peak_of(&device.name));
+    let mut peaks = devices.iter().map(|one| peak_of(&one.name, one.n_units, one.memory_bytes));
     let first = peaks.next()??;
     peaks.all(|peak| peak == Some(first)).then_some(first)
 }
