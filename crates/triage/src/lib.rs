@@ -201,6 +201,7 @@ pub fn triage_kept(
     let of_steps = idle.as_ref().is_some_and(|said| said.of_steps);
     let lead = lead::lead(&devices, first_ns).filter(|_| !of_steps && step.is_none());
     let seen = Seen {
+        trace,
         before: lead
             .map(|lead| {
                 let thread = lead::launching(trace, &devices);
