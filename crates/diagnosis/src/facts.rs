@@ -292,6 +292,12 @@ impl<'a> Facts<'a> {
         self.devices().find(|device| Some(device.name) == finding.device.as_deref())
     }
 
+    /// The busy time of all devices, with work that was launched before the recording.
+    #[must_use]
+    pub fn busy_ns(&self) -> i64 {
+        self.devices().map(|device| length(self.gpu.busy(device.id()))).sum()
+    }
+
     /// Whether the file has work of a GPU.
     #[must_use]
     pub fn has_gpu(&self) -> bool {
