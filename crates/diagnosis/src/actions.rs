@@ -10,6 +10,7 @@ use triage::{Stage, WallPart, WallRow};
 
 use crate::rules::communication::is_by_own_kernels;
 use crate::rules::copies::small_reads;
+use crate::rules::reads::n_read;
 use crate::{Confidence, Facts, Finding, Rule};
 
 pub use action::{Action, Place, Whole};
@@ -246,8 +247,16 @@ fn of_finding(facts: &Facts<'_>, finding: &Finding) -> Option<Action> {
 /// What keeps a graph from being captured: a capture ends with an error where the CPU reads a value (documentation of `torch.cuda.graph`),
 /// and torch.compile splits its graph there.
 fn broken_by_reads(facts: &Facts<'_>) -> String {
-    match reads_between_launches(facts) {
+    let (between, all) = (reads_between_launches(facts), n_read(facts));
+    match between {
         0 => String::new(),
+        // (M6 counts all.)
+        n if (n as u64) < all => format!(
+            " No graph can be captured over {} of the {} values that the CPU reads from the GPU (M6): the others are read before or after \
+             the launches of an iteration.",
+            report::units::count(n as u64),
+            report::units::count(all),
+        ),
         1 => " No graph can be captured over the value that the CPU reads from the GPU (M6)."
             .to_owned(),
         n => format!(

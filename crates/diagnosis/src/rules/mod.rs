@@ -27,7 +27,7 @@ mod orphans;
 mod phases;
 mod precision;
 mod profiler;
-mod reads;
+pub(crate) mod reads;
 mod short_kernels;
 mod steps;
 mod sync;
