@@ -130,6 +130,7 @@ fn launches_late(facts: &Facts<'_>, finding: &Finding) -> bool {
 /// The remedies for a finding, the one that fits best first; empty where it is a fact, or where another finding has the cure.
 fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
     match (finding.rule, finding.verdict) {
+        (Rule::HostBound, "in_one_call") => &[],
         (Rule::HostBound, "in_annotations") => &["larger-graphs", "earlier-launches"],
         (Rule::LaunchBound | Rule::HostBound, _) if updates_late(facts) => BY_UPDATES,
         (Rule::LaunchBound, _) => BY_LAUNCHES,

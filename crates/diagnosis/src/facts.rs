@@ -2,6 +2,7 @@
 
 mod device;
 mod loader;
+mod one_call;
 mod places;
 mod ranges;
 mod set_up;

@@ -127,3 +127,28 @@ fn idle_time_of_which_the_calls_were_lost_is_blamed_on_nothing() {
     assert_eq!(left_out_ns, idle(&recorded) - idle(&lost));
     assert!((20 * MS..21 * MS).contains(&left_out_ns), "{left_out_ns}");
 }
+
+#[test]
+fn idle_time_within_one_call_names_it() {
+    let with = |call_ns: i64| {
+        let mut fixture = Fixture::default();
+        for n in 0..10_i64 {
+            let at = n * 10 * MS;
+            let call = slice("cuda_runtime", "cudaGraphLaunch").on(1, 1).link(n + 1);
+            let call_ns = if n == 5 { call_ns } else { 20_000 };
+            fixture.push(call.at(at, call_ns));
+            for node in 0..8_i64 {
+                let start = at + call_ns + 10_000 + node * 500_000;
+                fixture.push(kernel("gemm").at(start, 490_000).link(n + 1));
+            }
+        }
+        diagnosis(fixture)
+    };
+    let slow = with(5 * MS);
+    let findings = found(&slow, "M3");
+    let one = findings.iter().find(|one| one.verdict == "in_one_call").unwrap();
+    let expected =
+        "The GPU stands still for 5.00 ms (5.3% of its span) within one call of cudaGraphLaunch.";
+    assert_eq!((one.observation.as_str(), one.meaning.as_str()), (expected, ""));
+    assert!(found(&with(20_000), "M3").iter().all(|one| one.verdict != "in_one_call"));
+}

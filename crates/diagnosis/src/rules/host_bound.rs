@@ -9,9 +9,12 @@ use crate::{Confidence, Facts, Finding, Level, Rule};
 const LEAST_SHARE: f64 = 0.1;
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
-    let in_annotations = |device| super::in_annotations::check(facts, &device);
-    let late = late(facts).into_iter();
-    late.chain(facts.devices().filter_map(in_annotations)).collect()
+    let mut found = late(facts);
+    for device in facts.devices() {
+        found.extend(super::in_annotations::check(facts, &device));
+        found.extend(super::one_call::check(facts, &device));
+    }
+    found
 }
 
 /// Devices that wait for late launches.

@@ -23,6 +23,7 @@ mod lost;
 mod memory;
 mod modules;
 mod occupancy;
+mod one_call;
 mod orphans;
 mod phases;
 mod precision;
