@@ -152,3 +152,19 @@ fn idle_time_within_one_call_names_it() {
     assert_eq!((one.observation.as_str(), one.meaning.as_str()), (expected, ""));
     assert!(found(&with(20_000), "M3").iter().all(|one| one.verdict != "in_one_call"));
 }
+
+#[test]
+fn a_little_exposed_communication_is_said() {
+    let with = |exposed_ns: i64| {
+        let mut fixture = Fixture::default();
+        launch(&mut fixture, "gemm", 1, 0, 4_000, 10 * MS);
+        launch(&mut fixture, REDUCE, 2, 3_000, 4_000 + 10 * MS, exposed_ns);
+        launch(&mut fixture, "gemm", 3, 6_000, 4_000 + 10 * MS + exposed_ns, 10 * MS);
+        diagnosis(fixture)
+    };
+    let little = with(500_000);
+    let [finding] = found(&little, "M10")[..] else { panic!("{:?}", little.findings) };
+    assert!(finding.observation.contains("for 500 µs (2.4% of its span)"), "{finding:?}");
+    assert_eq!(finding.bound_ns, Some(500_000));
+    assert!(found(&with(100_000), "M10").is_empty());
+}
