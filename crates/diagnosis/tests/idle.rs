@@ -168,3 +168,30 @@ fn a_little_exposed_communication_is_said() {
     assert_eq!(finding.bound_ns, Some(500_000));
     assert!(found(&with(100_000), "M10").is_empty());
 }
+
+#[test]
+fn without_sizes_collectives_are_compared_at_the_same_place_of_the_iterations() {
+    // Ten times a product and two all-reduces of one kernel, of which one is small; the launches come late.
+    let with = |steps: bool| {
+        let mut fixture = Fixture::default();
+        for n in 0..10_i64 {
+            let at = n * 200_000;
+            let name = format!("ProfilerStep#{n}");
+            if steps {
+                fixture.push(slice("user_annotation", &name).at(at, 190_000).on(1, 1));
+            }
+            launch(&mut fixture, "gemm", 3 * n + 1, at, at + 10_000, 25_000);
+            launch(&mut fixture, REDUCE, 3 * n + 2, at + 3_000, at + 35_000, 5_000);
+            let dur = if n < 6 { 160_000 } else { 60_000 };
+            launch(&mut fixture, REDUCE, 3 * n + 3, at + 6_000, at + 40_000, dur);
+        }
+        let diagnosis = diagnosis(fixture);
+        let [finding] = found(&diagnosis, "M2")[..] else { panic!("{:?}", diagnosis.findings) };
+        finding.meaning.clone()
+    };
+    let places = "they take 600 µs more than fast ones of the same kernels at the same place of the iterations";
+    assert!(with(true).contains(places), "{}", with(true));
+    // (Six of 160 and four of 60 µs, above 5 µs.)
+    let kernels = "they take 1.15 ms more than fast ones of the same kernels (sizes are not recorded: some may be larger)";
+    assert!(with(false).contains(kernels), "{}", with(false));
+}
