@@ -53,7 +53,6 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
     let of = |rule: Rule, verdict: &str| {
         findings.iter().find(|finding| finding.rule == rule && finding.verdict == verdict)
     };
-    let of_rule = |rule: Rule| findings.iter().filter(move |finding| finding.rule == rule);
     if let Some(unknown) = of(Rule::Busy, "unknown") {
         return Some(format!("{} {}", unknown.observation, unknown.meaning));
     }
@@ -74,22 +73,10 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
     let lost = wall.iter().filter(|row| row.part != WallPart::Compute);
     // (Where nothing is lost, of the first device.)
     let most = lost.max_by(|a, b| a.share_pct.total_cmp(&b.share_pct)).or(wall.first())?;
-    // (What the loader holds up counts there with the communication that runs meanwhile.)
-    let loader = of_rule(Rule::DataLoader).find(|found| {
-        let is_own = of_row(facts, &most.device)
-            .is_some_and(|one| found.device.as_deref() == Some(one.name));
-        is_own && found.bound_ns > Some(most.total_ns) && most.part != WallPart::Compute
-    });
-    if let Some(loader) = loader {
-        return Some(format!("{}{}", loader.observation, left_out(facts)));
+    if let Some(loader) = by_loader(facts, findings, most) {
+        return Some(loader);
     }
-    let gpu = match facts.has_one_device() {
-        true => "The GPU".to_owned(),
-        false => of_row(facts, &most.device).map_or_else(
-            || format!("GPU {}", most.device),
-            |device| format!("GPU {}", device.name),
-        ),
-    };
+    let gpu = gpu_of(facts, most);
     let whole = facts.whole();
     if most.share_pct < LEAST_PCT || most.part == WallPart::Compute {
         let computes =
@@ -143,6 +130,27 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
         text.push_str(STACKS);
     }
     Some(text)
+}
+
+/// How the device of a row is called.
+fn gpu_of(facts: &Facts<'_>, row: &WallRow) -> String {
+    if facts.has_one_device() {
+        return "The GPU".to_owned();
+    }
+    let name = of_row(facts, &row.device).map(|device| device.name);
+    format!("GPU {}", name.unwrap_or(&row.device))
+}
+
+/// What the data loader holds up, where that is more than the largest part: with the communication that runs meanwhile.
+fn by_loader(facts: &Facts<'_>, findings: &[Finding], most: &WallRow) -> Option<String> {
+    let device = of_row(facts, &most.device).filter(|_| most.part != WallPart::Compute)?;
+    let is_it = |found: &&Finding| {
+        found.rule == Rule::DataLoader
+            && found.device.as_deref() == Some(device.name)
+            && found.bound_ns > Some(most.total_ns)
+    };
+    let loader = findings.iter().find(is_it)?;
+    Some(format!("{}{}", loader.observation, left_out(facts)))
 }
 
 /// What a device does in a part of the wall time; `None` where that is its work.
