@@ -29,6 +29,14 @@ pub struct StepFacts {
     pub periods_ns: Vec<i64>,
     /// What the GPU still had to do after the CPU steps, if these only enqueue.
     pub queued: Option<Queued>,
+    /// Annotations of steps, on both sides, that hold no GPU work.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub n_empty: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 /// GPU work that was queued when the CPU steps were over.
@@ -51,12 +59,12 @@ impl StepFacts {
         }
         let (of_gpu, of_cpu): (Vec<Row>, Vec<Row>) = steps.iter().partition(|row| is_gpu(**row));
         let (left_out_pct, periods_ns) = left_out(gpu, &of_gpu).unwrap_or_default();
-        Self { left_out_pct, periods_ns, queued: queued(gpu, &of_cpu) }
+        Self { left_out_pct, periods_ns, queued: queued(gpu, &of_cpu), n_empty: 0 }
     }
 
     /// The facts as sentences.
     pub(crate) fn sentences(&self) -> Vec<String> {
-        let Self { left_out_pct, periods_ns, queued } = self;
+        let Self { left_out_pct, periods_ns, queued, n_empty } = self;
         let left_out = left_out_pct.map(|left_out_pct| {
             let instead = if periods_ns.is_empty() {
                 ""
@@ -80,12 +88,20 @@ impl StepFacts {
                 wait.unwrap_or_default()
             )
         });
-        left_out.into_iter().chain(queued).collect()
+        let empty = (*n_empty > 0).then(|| {
+            let annotations = match n_empty {
+                1 => "1 annotation of a step holds".to_owned(),
+                n => format!("{} annotations of steps hold", units::count(*n)),
+            };
+            let them = if *n_empty == 1 { "it" } else { "them" };
+            format!("{annotations} no GPU work, and the summary leaves {them} out.")
+        });
+        left_out.into_iter().chain(queued).chain(empty).collect()
     }
 }
 
 /// When the GPU ran anything, of one process or of all: the profiler makes a process of every device.
-fn busy(gpu: &Gpu<'_>, of: impl Fn(Row) -> bool) -> Vec<Interval> {
+pub(crate) fn busy(gpu: &Gpu<'_>, of: impl Fn(Row) -> bool) -> Vec<Interval> {
     let mut busy = Collector::default();
     for at in (0..gpu.len()).filter(|at| of(gpu.row(*at))) {
         let slice = gpu.slice(at);

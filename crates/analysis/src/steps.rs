@@ -1,18 +1,24 @@
 //! The profiler's steps: `ProfilerStep#N` slices, on the CPU and on the GPU.
 
+use std::collections::BTreeMap;
+
 use dialect::kineto;
 use report::{Cell, Column, Row, Unit, Word};
 use serde::Serialize;
 use trace::{Flags, StringId, each_row};
 
-use crate::step_facts::StepFacts;
+use crate::step_facts::{self, StepFacts};
 use crate::words;
 use timeline::absolute_ns;
-use timeline::before_window::duration_ns;
+use timeline::before_window::{duration_ns, each_launch};
 use timeline::gpu::Gpu;
+use timeline::intervals::{Interval, touching};
 
 /// A step is an outlier if it takes more than 1.5 times the median, or less than the median / 1.5.
 const OUTLIER: f64 = 1.5;
+/// Marks of what is no duration of a step.
+const PARTIAL: &str = "partial";
+const EMPTY: &str = "empty";
 /// Fewer steps have no outlier.
 const LEAST_STEPS: usize = 3;
 
@@ -32,13 +38,19 @@ pub struct StepRow {
     /// Duration in ns.
     pub dur_ns: i64,
     /// What sets it apart: `slow`, `fast` (outliers), `partial` (a GPU annotation that covers less than half of its step, or
-    /// one of those that leave out much of the GPU work); empty for most.
+    /// one of those that leave out much of the GPU work), `empty` (a GPU annotation without GPU work, or the last step if nothing is
+    /// launched in it: the profiler stopped within); empty for most.
     pub mark: String,
 }
 
 impl StepRow {
     fn is_gpu(&self) -> bool {
         kineto::is_gpu_side(&self.raw_category)
+    }
+
+    /// Whether its duration is one of a step.
+    fn counts(&self) -> bool {
+        ![PARTIAL, EMPTY].contains(&self.mark.as_str())
     }
 
     fn side(&self) -> &'static str {
@@ -51,7 +63,7 @@ impl StepRow {
 pub struct StepSummaryRow {
     /// `CPU`, `GPU` or `GPU, start to start`.
     pub side: String,
-    /// Steps, without partial GPU annotations.
+    /// Steps, without partial GPU annotations and steps that are empty.
     pub n_steps: u64,
     /// Sum / steps.
     pub mean_ns: i64,
@@ -83,21 +95,60 @@ pub(crate) fn steps(gpu: &Gpu<'_>) -> (Vec<StepRow>, StepFacts) {
     });
     let key = |row: trace::Row| (trace.ts_ns(row), trace.raw_category_text(row));
     trace::sort_numbers(&mut rows, &|a, b| key(a).cmp(&key(b)));
-    let facts = StepFacts::of(gpu, &rows, |row| kineto::is_gpu_side(trace.raw_category_text(row)));
+    let is_gpu = |row: trace::Row| kineto::is_gpu_side(trace.raw_category_text(row));
+    let is_empty = empty(gpu, &rows, &is_gpu);
+    let facts = StepFacts {
+        n_empty: is_empty.iter().filter(|is| **is).count() as u64,
+        ..StepFacts::of(gpu, &rows, is_gpu)
+    };
     let mut rows: Vec<StepRow> = rows
         .into_iter()
-        .map(|row| StepRow {
+        .zip(is_empty)
+        .map(|(row, is_empty)| StepRow {
             name: trace.name_text(row).to_owned(),
             raw_category: trace.raw_category_text(row).to_owned(),
             pid: trace.process_of(trace.track(row)).pid.display(&trace.strings),
             tid: trace.track_info(trace.track(row)).tid.display(&trace.strings),
             ts_ns: absolute_ns(trace, trace.ts_ns(row)),
             dur_ns: duration_ns(trace, row),
-            mark: String::new(),
+            mark: if is_empty { EMPTY.to_owned() } else { String::new() },
         })
         .collect();
     mark(&mut rows, facts.left_out_pct.is_some());
     (rows, facts)
+}
+
+/// Which steps hold no work: GPU annotations without a GPU slice, and the last step, with its annotations, if others launch work and it
+/// does not.
+fn empty(gpu: &Gpu<'_>, rows: &[trace::Row], is_gpu: &dyn Fn(trace::Row) -> bool) -> Vec<bool> {
+    let trace = gpu.trace;
+    let mut launches: Vec<i64> = Vec::new();
+    if rows.len() > 1 {
+        each_launch(trace, |row, _| launches.push(trace.ts_ns(row)));
+    }
+    trace::sort(&mut launches);
+    let launches_in = |row: trace::Row| {
+        let at = |ns: i64| launches.partition_point(|launch| *launch < ns);
+        at(trace.ts_ns(row)) < at(trace.end_ns(row))
+    };
+    let of_cpu = || rows.iter().copied().filter(|row| !is_gpu(*row));
+    let last = of_cpu()
+        .max_by_key(|row| trace.ts_ns(*row))
+        .filter(|last| !launches_in(*last) && of_cpu().any(launches_in));
+    let process = |row: trace::Row| trace.track_info(trace.track(row)).process.0;
+    let mut busy: BTreeMap<u32, Vec<Interval>> = BTreeMap::new();
+    for row in rows.iter().filter(|row| is_gpu(**row)) {
+        let of = process(*row);
+        busy.entry(of).or_insert_with(|| step_facts::busy(gpu, |row| process(row) == of));
+    }
+    let is_empty = |row: &trace::Row| {
+        let times = (trace.ts_ns(*row), trace.end_ns(*row));
+        // (Of a device whose work is elsewhere, nothing shows that the step has none.)
+        let own = busy.get(&process(*row)).filter(|own| is_gpu(*row) && !own.is_empty());
+        own.is_some_and(|own| touching(own, times).is_empty())
+            || last.is_some_and(|last| trace.name(last) == trace.name(*row))
+    };
+    rows.iter().map(is_empty).collect()
 }
 
 /// Marks partial GPU annotations, then outliers of each side.
@@ -105,14 +156,14 @@ fn mark(rows: &mut [StepRow], partial: bool) {
     // ROCm's profiler records GPU annotations of a few microseconds for steps of milliseconds.
     let cpu: Vec<(String, i64)> =
         rows.iter().filter(|row| !row.is_gpu()).map(|row| (row.name.clone(), row.dur_ns)).collect();
-    for row in rows.iter_mut().filter(|row| row.is_gpu()) {
+    for row in rows.iter_mut().filter(|row| row.is_gpu() && row.mark.is_empty()) {
         let mut of_step = cpu.iter().filter(|(name, _)| *name == row.name);
         if partial || of_step.any(|(_, dur_ns)| row.dur_ns.saturating_mul(2) < *dur_ns) {
-            row.mark = "partial".to_owned();
+            row.mark = PARTIAL.to_owned();
         }
     }
     for side in ["CPU", "GPU"] {
-        let is_of = |row: &StepRow| row.side() == side && row.mark != "partial";
+        let is_of = |row: &StepRow| row.side() == side && row.counts();
         let durations: Vec<i64> =
             rows.iter().filter(|row| is_of(row)).map(|row| row.dur_ns).collect();
         let mut marks = outliers(&durations);
@@ -158,7 +209,7 @@ pub(crate) fn step_summary(rows: &[StepRow], facts: &StepFacts) -> Vec<StepSumma
     };
     let of_side = |side: &str| {
         let steps: Vec<&StepRow> =
-            rows.iter().filter(|row| row.side() == side && row.mark != "partial").collect();
+            rows.iter().filter(|row| row.side() == side && row.counts()).collect();
         let n_outliers = steps.iter().filter(|row| !row.mark.is_empty()).count() as u64;
         summary(side, steps.iter().map(|row| row.dur_ns).collect(), n_outliers)
     };
@@ -221,11 +272,12 @@ impl Row for StepRow {
             key: "mark",
             title: "Tag",
             unit: Unit::Text,
-            help: "Slow: more than 1.5 times the median of its side. Fast: less than the median / 1.5. Partial: the GPU annotation covers less than half of the CPU step, or the GPU annotations leave out 10% of GPU busy time or more, so it is not the step's duration.",
+            help: "Slow: more than 1.5 times the median of its side. Fast: less than the median / 1.5. Partial: the GPU annotation covers less than half of the CPU step, or the GPU annotations leave out 10% of GPU busy time or more, so it is not the step's duration. Empty: a GPU annotation without GPU work, or a last step that launches nothing.",
             cell: |row| match row.mark.as_str() {
                 "slow" => "Slow".into(),
                 "fast" => "Fast".into(),
-                "partial" => "Partial".into(),
+                PARTIAL => "Partial".into(),
+                EMPTY => "Empty".into(),
                 other => other.into(),
             },
         },
@@ -245,7 +297,7 @@ impl Row for StepSummaryRow {
             key: "n_steps",
             title: "Steps",
             unit: Unit::Count,
-            help: "Number of steps, without partial GPU annotations; of start to start the number of pairs.",
+            help: "Number of steps, without partial GPU annotations and empty steps; of start to start the number of pairs.",
             cell: |row| Cell::Count(row.n_steps),
         },
         Column {
@@ -310,6 +362,38 @@ mod tests {
         assert_eq!((cpu.min_ns, cpu.max_ns, cpu.n_outliers), (35_000, 125_000, 2));
         testkit::assert_keys(cpu, StepSummaryRow::COLUMNS.iter().map(|column| column.key));
         assert!(step_summary(&[], &StepFacts::default()).is_empty());
+    }
+
+    #[test]
+    fn a_last_step_without_work_is_no_step() {
+        let with = |last: bool| {
+            let mut fixture = Fixture::default();
+            for n in 0..3_i64 {
+                let name = format!("ProfilerStep#{n}");
+                let (at, dur) = if n < 2 { (n * 1_000, 900) } else { (2_000, 30) };
+                fixture.push(slice("user_annotation", &name).at(at, dur).on(1, 1));
+                fixture.push(slice("gpu_user_annotation", &name).at(at + 10, dur));
+                if n < 2 || last {
+                    let call = slice("cuda_runtime", "cudaLaunchKernel").at(at + 5, 2).on(1, 1);
+                    fixture.push(call.link(n));
+                    fixture.push(fixture::kernel("k").at(at + 10, dur).link(n));
+                }
+            }
+            let report = analyze(&fixture.finish(), &Options::default());
+            let summary = step_summary(&report.steps, &report.step_facts);
+            let marks: Vec<String> = report.steps.iter().map(|row| row.mark.clone()).collect();
+            let n: Vec<(u64, i64)> = summary.iter().map(|row| (row.n_steps, row.min_ns)).collect();
+            (marks, n, report.step_facts.sentences())
+        };
+        let (marks, n, said) = with(false);
+        assert_eq!(marks, ["", "", "", "", "empty", "empty"]);
+        assert_eq!(n, [(2, 900), (2, 900)]);
+        assert_eq!(
+            said,
+            ["2 annotations of steps hold no GPU work, and the summary leaves them out."]
+        );
+        let (_, n, said) = with(true);
+        assert_eq!((n, said), (vec![(3, 30), (3, 30)], Vec::new()));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use triage::{FuseRow, Stage, WallPart, WallRow};
 
 use crate::rules::communication::is_by_own_kernels;
 use crate::rules::copies::small_reads;
+use crate::rules::reads::n_read;
 use crate::{Confidence, Facts, Finding, Rule};
 
 pub use action::{Action, Place, Whole};
@@ -129,6 +130,8 @@ fn launches_late(facts: &Facts<'_>, finding: &Finding) -> bool {
 /// The remedies for a finding, the one that fits best first; empty where it is a fact, or where another finding has the cure.
 fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
     match (finding.rule, finding.verdict) {
+        (Rule::HostBound, "in_one_call") => &[],
+        (Rule::HostBound, "in_annotations") => &["larger-graphs", "earlier-launches"],
         (Rule::LaunchBound | Rule::HostBound, _) if updates_late(facts) => BY_UPDATES,
         (Rule::LaunchBound, _) => BY_LAUNCHES,
         (Rule::HostBound, "between_graphs") if schedules_ahead(facts) => &["larger-graphs"],
@@ -246,8 +249,16 @@ fn of_finding(facts: &Facts<'_>, finding: &Finding) -> Option<Action> {
 /// What keeps a graph from being captured: a capture ends with an error where the CPU reads a value (documentation of `torch.cuda.graph`),
 /// and torch.compile splits its graph there.
 fn broken_by_reads(facts: &Facts<'_>) -> String {
-    match reads_between_launches(facts) {
+    let (between, all) = (reads_between_launches(facts), n_read(facts));
+    match between {
         0 => String::new(),
+        // (M6 counts all.)
+        n if (n as u64) < all => format!(
+            " No graph can be captured over {} of the {} values that the CPU reads from the GPU (M6): the others are read before or after \
+             the launches of an iteration.",
+            report::units::count(n as u64),
+            report::units::count(all),
+        ),
         1 => " No graph can be captured over the value that the CPU reads from the GPU (M6)."
             .to_owned(),
         n => format!(
@@ -302,10 +313,12 @@ fn place(facts: &Facts<'_>, finding: &Finding) -> String {
     if finding.rule != Rule::HostBound || finding.verdict == "between_graphs" {
         return String::new();
     }
-    facts
-        .device_of(finding)
-        .and_then(|device| Some(device.waits_at()?.name.clone()))
-        .unwrap_or_default()
+    let Some(device) = facts.device_of(finding) else { return String::new() };
+    match finding.verdict {
+        "in_annotations" => device.in_ranges().map(|ranges| ranges.most().to_owned()),
+        _ => device.waits_at().map(|place| place.name.clone()),
+    }
+    .unwrap_or_default()
 }
 
 /// Whether a data loader of PyTorch runs in the file.

@@ -1,7 +1,10 @@
 //! What the rules read.
 
 mod device;
+mod loader;
+mod one_call;
 mod places;
+mod ranges;
 mod recording;
 mod set_up;
 
@@ -27,6 +30,7 @@ use crate::iterations::{Iteration, Iterations, Run, wall_within};
 use crate::module_tree::ModuleTree;
 
 pub use device::Device;
+pub use ranges::InRanges;
 pub use set_up::Sets;
 
 /// A launch call that takes this long loads the code of its kernel first (measured: 130 to 330 ms on MI300X, 6.5 ms on MI250,
@@ -88,11 +92,6 @@ pub struct Facts<'a> {
     has_others: bool,
 }
 
-/// Whether a call allocates or frees memory.
-fn allocates(slices: &Slices<'_>, call: &HostSlice) -> bool {
-    matches!(slices.class(call), Class::Malloc | Class::Free)
-}
-
 impl<'a> Facts<'a> {
     /// The facts of a run.
     #[must_use]
@@ -107,22 +106,22 @@ impl<'a> Facts<'a> {
         let trace = slices.trace;
         let again = again(trace, gpu);
         let uncached = uncached(trace);
-        let is_cold = |call: &&HostSlice| match slices.class(call) {
+        let loads_code = |call: &&HostSlice| match slices.class(call) {
             Class::Launch => {
                 call.dur_ns() >= COLD_LAUNCH_NS && again.binary_search(&call.row).is_err()
             }
             Class::ModuleLoad => true,
-            // (Without the cache every step allocates.)
-            Class::Malloc | Class::Free => uncached.is_none(),
             _ => false,
         };
-        let of = |memory: bool| {
-            let own = slices.calls.iter().filter(is_cold);
-            own.filter(move |call| allocates(slices, call) == memory).map(HostSlice::interval)
+        // (Without the cache every step allocates.)
+        let of_memory = |call: &&HostSlice| {
+            uncached.is_none() && matches!(slices.class(call), Class::Malloc | Class::Free)
         };
         let set_up = set_up::Times::of(slices);
-        let loads = union(of(false).chain(set_up.all()).collect());
-        let cold = union(of(true).chain(loads.iter().copied()).collect());
+        let own = slices.calls.iter().filter(loads_code).map(HostSlice::interval);
+        let loads = union(own.chain(set_up.all()).collect());
+        let own = slices.calls.iter().filter(of_memory).map(HostSlice::interval);
+        let cold = union(own.chain(loads.iter().copied()).collect());
         let wall = triage.wall.clone();
         let (iterations, warm) = (None, None);
         let modules = ModuleTree::of(trace, slices, gpu, details);
@@ -159,15 +158,21 @@ impl<'a> Facts<'a> {
         facts
     }
 
+    /// When a device is in these parts of its bar.
+    fn times(&self, device: &str, parts: &[WallPart]) -> Vec<Interval> {
+        let one = self.gpu.devices.len() == 1;
+        let mut all = self.triage.wall_times.iter();
+        let Some(times) = all.find(|times| one || times.device == device) else {
+            return Vec::new();
+        };
+        let own = union(parts.iter().flat_map(|part| times.part(*part)).copied().collect());
+        self.warm.as_ref().map_or_else(|| own.clone(), |warm| both(&own, warm))
+    }
+
     /// What the launching threads wait for others in the time that the bar gives to late launches.
     fn waits_for_others(&self) -> Vec<(String, IdlePlace)> {
-        let one = self.gpu.devices.len() == 1;
         let of_device = |(id, name): (DeviceId, &String)| {
-            let mut all = self.triage.wall_times.iter();
-            let times = all.find(|times| one || times.device == *name)?;
-            let late = [WallPart::Launch, WallPart::HostCompute];
-            let late = union(late.into_iter().flat_map(|part| times.part(part).to_vec()).collect());
-            let late = self.warm.as_ref().map_or_else(|| late.clone(), |warm| both(&late, warm));
+            let late = self.times(name, &[WallPart::Launch, WallPart::HostCompute]);
             let place = waits_for_others_within(self.slices, self.gpu, id, &late)?;
             Some((name.clone(), place))
         };
@@ -287,6 +292,12 @@ impl<'a> Facts<'a> {
     #[must_use]
     pub fn device_of(&self, finding: &Finding) -> Option<Device<'_>> {
         self.devices().find(|device| Some(device.name) == finding.device.as_deref())
+    }
+
+    /// The busy time of all devices, with work that was launched before the recording.
+    #[must_use]
+    pub fn busy_ns(&self) -> i64 {
+        self.devices().map(|device| length(self.gpu.busy(device.id()))).sum()
     }
 
     /// Whether the file has work of a GPU.

@@ -9,7 +9,7 @@ use report::short_name;
 use report::units::{percent, time};
 use triage::{KernelTableRow, WallPart, WallRow};
 
-use crate::facts::Sets;
+use crate::facts::{InRanges, Sets};
 use crate::{Facts, Finding, Rule};
 
 /// What frames of Python do to the CPU's part of the time; M23 need not say it again.
@@ -33,7 +33,7 @@ const ALL_PCT: f64 = 99.95;
 const NAME: usize = 60;
 
 /// With a small first letter.
-fn lower(title: &str) -> String {
+pub(crate) fn lower(title: &str) -> String {
     let mut text = title.to_owned();
     if let Some(first) = text.get_mut(..1) {
         first.make_ascii_lowercase();
@@ -76,13 +76,10 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
     let lost = wall.iter().filter(|row| row.part != WallPart::Compute);
     // (Where nothing is lost, of the first device.)
     let most = lost.max_by(|a, b| a.share_pct.total_cmp(&b.share_pct)).or(wall.first())?;
-    let gpu = match facts.has_one_device() {
-        true => "The GPU".to_owned(),
-        false => of_row(facts, &most.device).map_or_else(
-            || format!("GPU {}", most.device),
-            |device| format!("GPU {}", device.name),
-        ),
-    };
+    if let Some(loader) = by_loader(facts, findings, most) {
+        return Some(loader);
+    }
+    let gpu = gpu_of(facts, most);
     let whole = facts.whole();
     if most.share_pct < LEAST_PCT || most.part == WallPart::Compute {
         let computes =
@@ -147,6 +144,27 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
     Some(text)
 }
 
+/// How the device of a row is called.
+fn gpu_of(facts: &Facts<'_>, row: &WallRow) -> String {
+    if facts.has_one_device() {
+        return "The GPU".to_owned();
+    }
+    let name = of_row(facts, &row.device).map(|device| device.name);
+    format!("GPU {}", name.unwrap_or(&row.device))
+}
+
+/// What the data loader holds up, where that is more than the largest part: with the communication that runs meanwhile.
+fn by_loader(facts: &Facts<'_>, findings: &[Finding], most: &WallRow) -> Option<String> {
+    let device = of_row(facts, &most.device).filter(|_| most.part != WallPart::Compute)?;
+    let is_it = |found: &&Finding| {
+        found.rule == Rule::DataLoader
+            && found.device.as_deref() == Some(device.name)
+            && found.bound_ns > Some(most.total_ns)
+    };
+    let loader = findings.iter().find(is_it)?;
+    Some(format!("{}{}", loader.observation, left_out(facts)))
+}
+
 /// What a device does in a part of the wall time; `None` where that is its work.
 fn state(facts: &Facts<'_>, most: &WallRow) -> Option<Cow<'static, str>> {
     let text = match most.part {
@@ -174,7 +192,15 @@ fn state(facts: &Facts<'_>, most: &WallRow) -> Option<Cow<'static, str>> {
         WallPart::Queued => {
             "stands still with work queued, which waits for something that may not be in the file"
         }
-        WallPart::Unexplained => "stands still while no op, call or frame is recorded on the CPU",
+        WallPart::Unexplained => match in_ranges(facts, most) {
+            Some(ranges) => {
+                let named = ranges.named();
+                let text =
+                    format!("stands still in {named}, where no op, call or frame is recorded,");
+                return Some(text.into());
+            }
+            None => "stands still while no op, call or frame is recorded on the CPU",
+        },
     };
     Some(text.into())
 }
@@ -252,12 +278,16 @@ fn of_row<'f>(facts: &'f Facts<'_>, name: &str) -> Option<crate::facts::Device<'
     facts.devices().find(|device| one || device.name == name)
 }
 
+/// The program's annotations that are open for most of the idle time of which nothing else is recorded.
+fn in_ranges(facts: &Facts<'_>, part: &WallRow) -> Option<InRanges> {
+    let ranges = of_row(facts, &part.device)?.in_ranges()?;
+    (ranges.ns.saturating_mul(2) >= part.total_ns).then_some(ranges)
+}
+
 /// What works on code for most of a part.
 fn sets_up(facts: &Facts<'_>, part: &triage::WallRow) -> Option<Sets> {
-    let one = facts.gpu.devices.len() == 1;
-    let mut all = facts.triage.wall_times.iter();
-    let times = all.find(|times| one || times.device == part.device)?;
-    of_row(facts, &part.device)?.sets_up_most_of(times.part(part.part))
+    let device = of_row(facts, &part.device)?;
+    device.sets_up_most_of(&device.times(part.part))
 }
 
 /// Where the launching thread is for most of the largest part, where that is one place.

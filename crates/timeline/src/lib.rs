@@ -18,6 +18,7 @@ pub mod first;
 pub mod gpu;
 pub mod intervals;
 pub mod launches;
+pub mod lost_calls;
 pub mod narrow;
 pub mod ranks;
 pub mod recorded;

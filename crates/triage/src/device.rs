@@ -93,7 +93,7 @@ fn on_device(
     coverage: &mut Coverage,
 ) -> Triaged {
     let Asked { options, given, framework, run, peak, zero_ns } = asked;
-    let Side { host, steps, .. } = side;
+    let Side { host, steps, lost_calls, .. } = side;
     let sources = given.sources;
     let Placed { launches, places, stages, arguments, replayed, by_name } =
         Placed::of(gpu, linker, options.file_name.as_deref(), given);
@@ -106,7 +106,7 @@ fn on_device(
 
     let blocked = blocked::blocked(gpu, &launches);
     host.add_host_copies(&idle::host_copies(gpu, &launches));
-    let idle = Idle::of(gpu, steps, host.first_ns());
+    let idle = Idle::of(gpu, steps, host.first_ns()).outside(lost_calls);
     let gaps = Gaps::of(gpu, &launches, &idle, host);
     let dealt = cause::deal(&idle, host, &gaps, &blocked);
     let wall_times = wall_time::wall_times(gpu, &idle, &dealt);

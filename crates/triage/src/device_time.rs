@@ -2,6 +2,7 @@
 //! count it: it kept the GPU busy, and the span contains it.
 
 use catalog::Category;
+use trace::StringId;
 
 use timeline::dependent::Dependent;
 use timeline::gpu::{Gpu, GpuSlice};
@@ -25,6 +26,15 @@ pub(crate) struct DeviceTime {
     /// Slices of communication, and the longest of them.
     pub(crate) n_communication: u64,
     pub(crate) longest_communication_ns: i64,
+    /// By kernel of communication, in order of first appearance: launches and their time.
+    pub(crate) collectives: Vec<(StringId, u64, i64)>,
+}
+
+fn add_calls(sums: &mut Vec<(StringId, u64, i64)>, (name, n, ns): (StringId, u64, i64)) {
+    match sums.iter_mut().find(|(known, ..)| *known == name) {
+        Some((_, all, sum)) => (*all, *sum) = (*all + n, sum.saturating_add(ns)),
+        None => sums.push((name, n, ns)),
+    }
 }
 
 fn add_to(sums: &mut Vec<(Category, i64)>, category: Category, ns: i64) {
@@ -54,6 +64,8 @@ impl DeviceTime {
                 communication.add(start, end);
                 time.n_communication += 1;
                 time.longest_communication_ns = time.longest_communication_ns.max(slice.dur_ns);
+                let name = gpu.work(slice.work).name;
+                add_calls(&mut time.collectives, (name, 1, slice.dur_ns));
             } else if gpu.is_kernel(slice) {
                 rest.add(own.0, own.1);
             }
@@ -83,6 +95,7 @@ impl DeviceTime {
             exposed_communication_ns,
             n_communication,
             longest_communication_ns,
+            collectives,
         } = other;
         self.span_ns = self.span_ns.saturating_add(*span_ns);
         self.busy_ns = self.busy_ns.saturating_add(*busy_ns);
@@ -98,5 +111,6 @@ impl DeviceTime {
         self.n_communication += n_communication;
         self.longest_communication_ns =
             self.longest_communication_ns.max(*longest_communication_ns);
+        collectives.iter().for_each(|calls| add_calls(&mut self.collectives, *calls));
     }
 }

@@ -2,7 +2,7 @@
 
 use catalog::Platform;
 use catalog::remedies::{Optimizer, RunFacts, RunType, Stack};
-use trace::{Flags, Phase, Row, StringId, Trace, TrackId, each_row};
+use trace::{Flags, Phase, Row, SmallIndex, StringId, Trace, TrackId, each_row};
 
 use super::framework::Framework;
 
@@ -44,10 +44,16 @@ impl Regions {
 
     /// Whether `row` begins within one of them, on its thread.
     pub(crate) fn hold(&self, trace: &Trace, row: Row) -> bool {
+        self.around(trace, row).is_some()
+    }
+
+    /// The number of the one in which `row` begins, on its thread.
+    pub(crate) fn around(&self, trace: &Trace, row: Row) -> Option<SmallIndex> {
         let (track, ts_ns) = (trace.track(row), trace.ts_ns(row));
         let next = self.ranges.partition_point(|(on, start, _)| (*on, *start) <= (track, ts_ns));
-        let last = next.checked_sub(1).and_then(|at| self.ranges.get(at));
-        last.is_some_and(|(on, _, end_ns)| *on == track && ts_ns < *end_ns)
+        let last = next.checked_sub(1)?;
+        let (on, _, end_ns) = self.ranges.get(last)?;
+        SmallIndex::new(last as u32).filter(|_| *on == track && ts_ns < *end_ns)
     }
 }
 

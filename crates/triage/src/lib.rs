@@ -201,6 +201,7 @@ pub fn triage_kept(
     let of_steps = idle.as_ref().is_some_and(|said| said.of_steps);
     let lead = lead::lead(&devices, first_ns).filter(|_| !of_steps && step.is_none());
     let seen = Seen {
+        trace,
         before: lead
             .map(|lead| {
                 let thread = lead::launching(trace, &devices);
@@ -222,6 +223,9 @@ pub fn triage_kept(
     }
     takeaways.extend(tables.plain_products.as_ref().map(PlainProducts::text));
     if let Some(text) = unrecorded::sentence(trace, &before) {
+        takeaways.insert(0, text);
+    }
+    if let Some(text) = unrecorded::calls_sentence(sides.lost_calls()) {
         takeaways.insert(0, text);
     }
     takeaways.extend(analysis::other_work(trace));

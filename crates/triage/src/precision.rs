@@ -24,7 +24,7 @@ const LEAST_GAIN: f64 = 1.5;
 #[inline(never)]
 pub(super) fn peak(trace: &Trace) -> Option<&'static Peak> {
     let devices = timeline::device::devices(trace);
-    let mut peaks = devices.iter().map(|device| peak_of(&device.name));
+    let mut peaks = devices.iter().map(|one| peak_of(&one.name, one.n_units, one.memory_bytes));
     let first = peaks.next()??;
     peaks.all(|peak| peak == Some(first)).then_some(first)
 }
@@ -163,7 +163,7 @@ impl PlainTime {
         // (Where all of it is saved, no wait is in the way.)
         if wall.is_vague() && part < ALL_PCT {
             let text = format!(
-                "If they become faster by {ratio}, {} of the time in which they run go away. How much sooner the run ends is not \
+                "If they become faster by {ratio}, {} of the time in which they run alone go away. How much sooner the run ends is not \
                  estimated: the CPU waits for work of several streams, and which of them each wait is for is not recorded.",
                 units::time(shorter_ns)
             );
@@ -171,7 +171,7 @@ impl PlainTime {
         }
         let less = match part < ALL_PCT {
             true => format!(
-                " GPU time falls by {}: the rest of that does not shorten the run.",
+                " GPU time in which they run alone falls by {}: the rest of that does not shorten the run.",
                 units::time(shorter_ns)
             ),
             false => String::new(),
@@ -325,7 +325,7 @@ mod tests {
         let report = triage(&fixture.finish(), &TriageOptions::default(), &Sources::default());
         let said = report.takeaways.iter().find(|text| text.contains("without tensor cores"));
         let said = said.unwrap();
-        assert!(said.contains("8.75 ms of the time in which they run go away"), "{said}");
+        assert!(said.contains("8.75 ms of the time in which they run alone go away"), "{said}");
         assert!(said.contains("is not estimated"), "{said}");
     }
 

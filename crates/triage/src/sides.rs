@@ -1,6 +1,7 @@
 //! The CPU's side of each device: what its own rank's threads did.
 
 use timeline::intervals::Interval;
+use timeline::lost_calls::lost_calls;
 use timeline::ranks::{narrow_to, ranks};
 use trace::Trace;
 
@@ -14,12 +15,14 @@ pub(crate) struct Side {
     pub(crate) host: Host,
     /// The profiler's steps on the CPU.
     pub(crate) steps: Vec<Interval>,
+    /// When the profiler lost the calls of the runtime.
+    pub(crate) lost_calls: Vec<Interval>,
 }
 
 impl Side {
     fn of(trace: &Trace, devices: Vec<String>) -> Self {
         let steps = idle::until_last_work(trace, idle::cpu_steps(trace));
-        Self { devices, host: Host::of(trace), steps }
+        Self { devices, host: Host::of(trace), steps, lost_calls: lost_calls(trace) }
     }
 }
 
@@ -41,6 +44,11 @@ impl Sides {
             whole: Side::of(trace, Vec::new()),
             of_ranks: ranks(trace).into_iter().map(of_rank).collect(),
         }
+    }
+
+    /// When the profiler lost the calls of all threads.
+    pub(crate) fn lost_calls(&self) -> &[Interval] {
+        &self.whole.lost_calls
     }
 
     /// The side of all threads.

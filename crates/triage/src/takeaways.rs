@@ -4,6 +4,7 @@ mod limits;
 
 use catalog::Category;
 use report::units;
+use trace::Trace;
 
 use super::collectives::Waiting;
 use super::device_time::DeviceTime;
@@ -35,6 +36,11 @@ const COMPARED_PCT: f64 = 50.0;
 const MAPPED_PCT: f64 = 95.0;
 /// Waiting for other ranks gets a sentence from this share of the compared collectives on, in percent.
 const WAITING_PCT: f64 = 20.0;
+/// Launches of a kernel are few if they are no more than this, and all of communication are so many times as many or more.
+const MOST_FEW: u64 = 20;
+const FEW_OF: u64 = 5;
+/// Characters of a kernel's name in a sentence.
+const NAME_LENGTH: usize = 56;
 /// A second category is named from this share of GPU time on, in percent.
 const SECOND_PCT: f64 = 5.0;
 
@@ -54,6 +60,7 @@ pub(crate) struct Before {
 
 /// Figures of the whole trace.
 pub(super) struct Seen<'a> {
+    pub trace: &'a Trace,
     /// What comes before the first GPU work.
     pub before: Before,
     /// The time of all devices.
@@ -251,7 +258,8 @@ fn composition(time: &DeviceTime, convolution_gemm_ns: i64) -> Option<String> {
 }
 
 /// Communication with what of it is exposed: that is what overlap could hide.
-fn communication(Seen { time, tp, waiting, n_devices, .. }: &Seen<'_>) -> Option<(i64, String)> {
+fn communication(seen: &Seen<'_>) -> Option<(i64, String)> {
+    let Seen { time, tp, waiting, n_devices, .. } = seen;
     let of = time.by_category.iter().find(|(category, _)| *category == Category::Communication);
     let total_ns = of.map_or(0, |(_, ns)| *ns);
     let exposed_ns = time.exposed_communication_ns;
@@ -300,7 +308,7 @@ fn communication(Seen { time, tp, waiting, n_devices, .. }: &Seen<'_>) -> Option
     let (n, longest_ns) = (time.n_communication, time.longest_communication_ns);
     let longest = match n > 2 && longest_ns.saturating_mul(2) >= total_ns {
         true => format!(" One of its {} calls takes {}.", units::count(n), units::time(longest_ns)),
-        false => String::new(),
+        false => few_of_a_kernel(seen, total_ns),
     };
     let text = format!(
         "Communication{ranks} takes {} ({} of GPU time{early}); {exposed}.{longest}{waits}",
@@ -308,6 +316,24 @@ fn communication(Seen { time, tp, waiting, n_devices, .. }: &Seen<'_>) -> Option
         units::percent(percent(total_ns, time.total_ns)),
     );
     Some((exposed_ns, text))
+}
+
+/// That a few launches of one kernel take most of the time of communication, after a space; empty where none do.
+fn few_of_a_kernel(Seen { trace, time, .. }: &Seen<'_>, total_ns: i64) -> String {
+    let Some((name, n, ns)) = time.collectives.iter().max_by_key(|(.., ns)| *ns) else {
+        return String::new();
+    };
+    // (As much as their number lets expect says nothing.)
+    let few = *n <= MOST_FEW && n.saturating_mul(FEW_OF) <= time.n_communication;
+    match few && ns.saturating_mul(2) >= total_ns {
+        false => String::new(),
+        true => format!(
+            " {} of {} take {} of that.",
+            units::plural(*n, "launch", "launches"),
+            report::short_name(trace.strings.get(*name), NAME_LENGTH),
+            units::percent(percent(*ns, total_ns)),
+        ),
+    }
 }
 
 #[cfg(test)]
@@ -349,6 +375,23 @@ mod tests {
         let hidden = said(hidden);
         assert!(hidden[0].starts_with("Most GPU time goes to GEMM"), "{hidden:?}");
         assert!(hidden[1].contains("none of it is exposed"), "{hidden:?}");
+    }
+
+    #[test]
+    fn a_kernel_whose_few_launches_take_most_of_the_communication_is_named() {
+        let with = |long_ns: i64| {
+            let mut fixture = Fixture::default();
+            fixture.push(kernel(GEMM).at(0, 10 * MS));
+            for n in 0..20_i64 {
+                let (name, dur_ns) =
+                    if n < 3 { ("ncclKernel_Broadcast", long_ns) } else { (REDUCE, MS) };
+                fixture.push(kernel(name).at((20 + 20 * n) * MS, dur_ns).on(0, 20));
+            }
+            said(fixture)
+        };
+        let few = " 3 launches of ncclKernel_Broadcast take 63.8% of that.";
+        assert!(with(10 * MS).iter().any(|text| text.contains(few)), "{:?}", with(10 * MS));
+        assert!(!with(5 * MS).iter().any(|text| text.contains("ncclKernel_Broadcast")));
     }
 
     /// 40 kernels, each launched long after the one before was done.

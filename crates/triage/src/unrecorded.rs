@@ -5,6 +5,7 @@ use report::units;
 use trace::{StringId, Trace};
 
 use timeline::before_window::{BeforeWindowSlices, each_launch};
+use timeline::intervals::{Interval, length};
 use timeline::percent;
 
 /// Fewer launches without a kernel change no figure: in percent of all.
@@ -26,6 +27,17 @@ pub(super) fn sentence(trace: &Trace, before: &BeforeWindowSlices) -> Option<Str
              figures are of the kernels that are recorded.",
             units::count(lost as u64),
             units::count(n as u64)
+        )
+    })
+}
+
+/// That calls were lost in the middle of the recording, in a sentence; `None` where none were.
+pub(super) fn calls_sentence(lost_calls: &[Interval]) -> Option<String> {
+    (!lost_calls.is_empty()).then(|| {
+        format!(
+            "For {} ops go on that launch kernels elsewhere, and no runtime call is recorded: the profiler lost the calls and what they \
+             launched. Idle time then is left out.",
+            units::time(length(lost_calls))
         )
     })
 }

@@ -130,16 +130,49 @@ pub const PEAKS: &[Peak] = &[
     peak("rtx 2070 super", "RTX 2070 SUPER", [36.3, 0.0, 9.1], 448.0, TURING),
     peak("rtx 2070", "RTX 2070", [31.5, 0.0, 7.9], 448.0, TURING),
     peak("rtx 2060 super", "RTX 2060 SUPER", [28.7, 0.0, 7.2], 448.0, TURING),
-    peak("rtx 2060", "RTX 2060", [25.8, 0.0, 6.5], 336.0, TURING),
+    peak("rtx 2060", "RTX 2060", [28.7, 0.0, 7.2], 336.0, TURING),
 ];
+
+/// Devices of one name with other units or another memory: the name, the units (0 where they are the same), the memory in GiB as the
+/// driver reports it (from, to), and what that one can do. (Where the memory tells, it is some hundred MiB less than the nominal size.)
+#[rustfmt::skip]
+const VARIANTS: &[(u64, [u64; 2], Peak)] = &[
+    (104, ANY, peak("mi250", "MI250 (one die)", [181.0, 0.0, 45.3], 1638.0, CDNA)),
+    (110, ANY, peak("mi250", "MI250X (one die)", [191.5, 0.0, 47.9], 1638.0, CDNA)),
+    (0, [84, 97], peak("gh200", "GH200 (96 GB)", [989.0, 494.0, 67.0], 4000.0, SHEET)),
+    (132, [72, 81], peak("h100", "H100 (80 GB)", [989.0, 494.0, 67.0], 3350.0, SHEET)),
+    (0, [84, 97], peak("h20", "H20 (96 GB)", [148.0, 74.0, 44.0], 4000.0, SHEET)),
+    (0, [36, 41], peak("a100", "A100 (40 GB)", [312.0, 156.0, 19.5], 1555.0, SHEET)),
+    (0, [36, 41], peak("a800", "A800 (40 GB)", [312.0, 156.0, 19.5], 1555.0, SHEET)),
+    (68, ANY, peak("rtx 3080", "RTX 3080 (10 GB)", [59.6, 29.8, 29.8], 760.0, AMPERE)),
+    (0, [6, 8], peak("rtx 3060", "RTX 3060 (8 GB)", [25.4, 12.7, 12.7], 240.0, AMPERE)),
+    (18, ANY, peak("rtx 3050", "RTX 3050 (6 GB)", [13.6, 6.8, 6.8], 168.0, AMPERE)),
+    (30, ANY, peak("rtx 2060", "RTX 2060 (6 GB)", [25.8, 0.0, 6.5], 336.0, TURING)),
+];
+
+/// Any memory.
+const ANY: [u64; 2] = [0, u64::MAX];
 
 /// Product lines in which another suffix is another device: `RTX 3060 Ti`, `RTX 4090 Laptop GPU`, `Quadro RTX 5000 with Max-Q
 /// Design`.
 const LINES: [&str; 4] = ["rtx ", "quadro ", "titan ", "rx "];
 
-/// What the device called `name` can do at most.
+/// What the device called `name` can do at most: of several variants the one with these units and this memory, where the file has
+/// them, else the fastest.
 #[must_use]
-pub fn peak_of(name: &str) -> Option<&'static Peak> {
+pub fn peak_of(name: &str, units: Option<u64>, memory_bytes: Option<u64>) -> Option<&'static Peak> {
+    let peak = peak_named(name)?;
+    let is_it = |(own_units, [from, to], of): &&(u64, [u64; 2], Peak)| {
+        let has_units = *own_units == 0 || units == Some(*own_units);
+        let gib = memory_bytes.map(|bytes| bytes >> 30);
+        let has_memory = [*from, *to] == ANY || gib.is_some_and(|gib| (*from..=*to).contains(&gib));
+        of.name == peak.name && has_units && has_memory
+    };
+    Some(VARIANTS.iter().find(is_it).map_or(peak, |(.., variant)| variant))
+}
+
+/// The row of a name.
+fn peak_named(name: &str) -> Option<&'static Peak> {
     let name = name.trim().to_ascii_lowercase();
     PEAKS.iter().find(|peak| {
         if LINES.iter().any(|line| peak.name.starts_with(line)) {
@@ -174,7 +207,7 @@ mod tests {
             assert!(of_device(peak.name).is_some(), "{}", peak.name);
             assert!(peak.half_tflops >= peak.tf32_tflops && peak.f32_tflops > 0.0, "{}", peak.name);
             assert!(peak.gb_per_s > 0.0 && !peak.source.is_empty(), "{}", peak.name);
-            assert_eq!(peak_of(peak.name), Some(peak), "{} hides it", peak.name);
+            assert_eq!(peak_of(peak.name, None, None), Some(peak), "{} hides it", peak.name);
         }
     }
 
@@ -213,14 +246,38 @@ mod tests {
             ("Radeon", None),
             ("", None),
         ] {
-            assert_eq!(peak_of(name).map(|peak| peak.title), title, "{name}");
+            assert_eq!(peak_of(name, None, None).map(|peak| peak.title), title, "{name}");
+        }
+    }
+
+    #[test]
+    fn of_devices_of_one_name_units_and_memory_tell_which() {
+        const GIB: u64 = 1 << 30;
+        for (name, units, bytes, title) in [
+            ("NVIDIA GeForce RTX 3080", Some(68), Some(10 * GIB - 1), "RTX 3080 (10 GB)"),
+            ("NVIDIA GeForce RTX 3080", Some(70), Some(12 * GIB - 1), "RTX 3080"),
+            ("NVIDIA GeForce RTX 3080", None, None, "RTX 3080"),
+            ("NVIDIA GeForce RTX 3060", Some(28), Some(12 * GIB - 1), "RTX 3060"),
+            ("NVIDIA GeForce RTX 3060", Some(28), Some(8 * GIB - 1), "RTX 3060 (8 GB)"),
+            ("NVIDIA A100-PCIE-40GB", Some(108), Some(42_505_273_344), "A100 (40 GB)"),
+            ("NVIDIA A100-SXM4-80GB", Some(108), Some(85_899_345_920), "A100"),
+            ("NVIDIA H100 80GB HBM3", Some(132), Some(85_028_765_696), "H100 (80 GB)"),
+            ("AMD Instinct MI250X/MI250", Some(104), Some(64 * GIB), "MI250 (one die)"),
+        ] {
+            assert_eq!(peak_of(name, units, bytes).map(|peak| peak.title), Some(title), "{name}");
+        }
+        for (_, [from, to], variant) in VARIANTS {
+            let row = peak_named(variant.name).unwrap();
+            assert!(row.name == variant.name && from < to, "{variant:?}");
+            // (Without units and memory, what follows stays a bound.)
+            assert!(row.half_tflops >= variant.half_tflops && row.gb_per_s >= variant.gb_per_s);
         }
     }
 
     #[test]
     fn sums_of_32_bits_run_at_half_rate_on_geforce() {
         let rates = |name| {
-            let peak = peak_of(name).unwrap();
+            let peak = peak_of(name, None, None).unwrap();
             (peak.half_tflops / peak.f32_tflops).round() as u32
         };
         assert_eq!(rates("NVIDIA GeForce RTX 3060"), 2);

@@ -123,6 +123,18 @@ impl Device<'_> {
         wall.iter().find(|row| row.part == part && (one || row.device == self.name))
     }
 
+    /// When it is in a part of its bar.
+    #[must_use]
+    pub fn times(&self, part: WallPart) -> Vec<Interval> {
+        self.facts.times(self.name, &[part])
+    }
+
+    /// The window of its bar.
+    #[must_use]
+    pub fn window(&self) -> Vec<Interval> {
+        self.facts.times(self.name, &WallPart::ALL)
+    }
+
     /// The time of the bar in which the CPU's launches, or its work before them, keep the device waiting, and its share of the
     /// bar's window in percent. No other cause has that time; what the launching threads wait for others is not the CPU's work.
     #[must_use]
@@ -190,7 +202,7 @@ impl Device<'_> {
     }
 
     /// When its kernels communicate, and when others work.
-    fn communication(&self) -> (Vec<Interval>, Vec<Interval>) {
+    pub(super) fn communication(&self) -> (Vec<Interval>, Vec<Interval>) {
         self.facts.gpu.communication(self.facts.trace, Some(self.id))
     }
 

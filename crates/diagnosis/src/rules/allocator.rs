@@ -64,9 +64,12 @@ fn frees_in_ops(facts: &Facts<'_>) -> u64 {
     let steps = union(slices.steps.iter().map(HostSlice::interval).collect());
     let frees = slices.calls.iter().filter(|call| FREES.contains(&slices.name(call)));
     let mut frees: Vec<&HostSlice> = frees.filter(|call| holds(&steps, call.start_ns)).collect();
-    trace::sort_by_key(&mut frees, |call| (slices.thread(call.row), call.start_ns));
+    let place = |call: &HostSlice| (slices.thread(call.row), call.start_ns);
+    trace::sort_by_key(&mut frees, |call| place(call));
     let mallocs = slices.calls.iter().filter(|call| slices.class(call) == Class::Malloc);
-    let mallocs: Vec<&HostSlice> = mallocs.filter(|call| holds(&steps, call.start_ns)).collect();
+    let mallocs = mallocs.filter(|call| holds(&steps, call.start_ns));
+    let mut mallocs: Vec<_> = mallocs.map(place).collect();
+    trace::sort(&mut mallocs);
     let in_ops = |of_thread: &[&HostSlice]| {
         let thread = of_thread.first().map(|call| slices.thread(call.row));
         let ops = slices.closed_ops();
@@ -75,15 +78,10 @@ fn frees_in_ops(facts: &Facts<'_>) -> u64 {
         let is_retry = |(free, at): (&&HostSlice, Option<usize>)| {
             let Some(op) = at.map(|at| &ops.slices[at]) else { return false };
             let name = slices.name(op);
-            let allocates_in = |call: &HostSlice| {
-                slices.class(call) == Class::Malloc
-                    && Some(slices.thread(call.row)) == thread
-                    && free.end_ns <= call.start_ns
-                    && call.start_ns < op.end_ns
-            };
-            name.starts_with("aten::")
-                && !name.contains("linalg")
-                && mallocs.iter().any(|call| allocates_in(call))
+            let of_thread = slices.thread(free.row);
+            let next = mallocs.partition_point(|malloc| *malloc < (of_thread, free.end_ns));
+            let next = mallocs.get(next).filter(|malloc| **malloc < (of_thread, op.end_ns));
+            name.starts_with("aten::") && !name.contains("linalg") && next.is_some()
         };
         of_thread.iter().zip(around).filter(|pair| is_retry(*pair)).count() as u64
     };

@@ -37,7 +37,7 @@ fn matrix_vector(facts: &Facts<'_>, device: &Device<'_>, is_it: &[bool]) -> Opti
     let own = own.filter(|one| is_it[facts.trace.name(one.slice.row).0 as usize]);
     let times = union(own.map(|one| one.slice.interval()).collect());
     let ns = length(&times);
-    let busy = device.busy()?.1.busy_ns.max(1) as f64;
+    let busy = length(facts.gpu.busy(device.id())).max(1) as f64;
     if (ns as f64) < LEAST_MATRIX_VECTOR * busy.max(facts.wall_ns() as f64) {
         return None;
     }
@@ -61,7 +61,7 @@ fn matrix_vector(facts: &Facts<'_>, device: &Device<'_>, is_it: &[bool]) -> Opti
 
 fn of_ops(facts: &Facts<'_>) -> Vec<Finding> {
     let Some(device) = &facts.host.rates.device else { return Vec::new() };
-    let busy: i64 = facts.devices().filter_map(|device| Some(device.busy()?.1.busy_ns)).sum();
+    let busy = facts.busy_ns();
     let limited: Vec<_> = facts
         .host
         .traffic

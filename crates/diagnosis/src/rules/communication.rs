@@ -10,6 +10,8 @@ use crate::{Confidence, Facts, Finding, Level, Rule};
 
 /// From this share of the device's span on.
 const LEAST_SHARE: f64 = 0.05;
+/// Below that it is said from this share of the wall time on, as actions are.
+const LITTLE_SHARE: f64 = 0.01;
 /// A collective below this is mostly latency: NVLink moves 20 MB in that time.
 const SHORT_NS: i64 = 50_000;
 /// Of the exposed time: a smaller difference between equal collectives is not worth a word.
@@ -22,7 +24,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         .filter_map(|device| {
             let (exposed, span) = device.exposed_communication();
             let share = exposed as f64 / span.max(1) as f64;
-            if share < LEAST_SHARE {
+            let is_much = share >= LEAST_SHARE;
+            if !is_much && !is_worth_a_word(&device) {
                 return None;
             }
             let text = format!(
@@ -57,11 +60,14 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 (None, Some(excess)) => excess.sentence(),
                 (None, None) => unmatched(facts),
             };
+            // (Of little, most has to be.)
+            let is_transfer = match is_much {
+                true => transfer as f64 >= LEAST_SHARE * span as f64,
+                false => transfer.saturating_mul(2) >= exposed,
+            };
             let short = Short::of(facts, &device).filter(|_| facts.has_graphs());
             let (verdict, meaning) = match short {
-                _ if waits.is_some() && (transfer as f64) < LEAST_SHARE * span as f64 => {
-                    ("waiting", meaning)
-                }
+                _ if waits.is_some() && !is_transfer => ("waiting", meaning),
                 Some(short) => ("short_collectives", format!("{} {meaning}", short.sentence())),
                 None => ("exposed", meaning),
             };
@@ -80,6 +86,12 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             )
         })
         .collect()
+}
+
+/// Whether it is enough of the time that the bar of a device is of.
+fn is_worth_a_word(device: &Device<'_>) -> bool {
+    let (told_ns, window_ns) = device.exposed_told();
+    window_ns > 0 && told_ns as f64 >= LITTLE_SHARE * window_ns as f64
 }
 
 /// That nothing is known of what the other ranks do then, and why.

@@ -3,7 +3,6 @@
 use catalog::remedies::Stack;
 use host::copies::{CopyPlace, Purpose};
 use report::units::{self, count, percent, plural, time};
-use timeline::intervals::length;
 
 use crate::{Facts, Finding, Level, Rule};
 
@@ -16,8 +15,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     }
     let window = facts.wall_ns();
     let of_window = |ns: i64| ns as f64 / window as f64;
-    // (With the work of an earlier step, whose copies count, too.)
-    let busy: i64 = facts.devices().map(|device| length(facts.gpu.busy(device.id()))).sum();
+    let busy = facts.busy_ns();
     if busy == 0 {
         return Vec::new();
     }

@@ -1,13 +1,20 @@
 //! M9: the data loader. It explains idle time only by the part that it covers; without a GPU, the share of the steps.
 
 use report::units::{percent, time};
+use timeline::intervals::{both, length, without};
 use triage::WallPart;
 
+use crate::headline::lower;
 use crate::{Facts, Finding, Level, Rule};
 
 /// It limits the run from this share on, and is worth a word from the second.
 const BOUND_SHARE: f64 = 0.5;
 const LEAST_SHARE: f64 = 0.1;
+/// Communication while the loader holds the launches up is told from this share of that time on.
+const LEAST_MORE: f64 = 0.1;
+/// Why the communication counts.
+const LAUNCHES: &str =
+    "The CPU launches what comes next when the data is there, however short the communication is. ";
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let verdict =
@@ -35,18 +42,33 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         .devices()
         .filter(|device| device.is_told())
         .filter_map(|device| {
-            let row = device.wall(WallPart::DataLoading)?;
-            let share = row.share_pct / 100.0;
+            let row = device.wall(WallPart::DataLoading);
+            let idle_ns = row.map_or(0, |row| row.total_ns);
+            let (_, window_ns) = device.busy_told()?;
+            let held = device.held_by_loader();
+            let communicates_ns = length(&both(&held, &device.exposed()));
+            let is_more = communicates_ns as f64 >= LEAST_MORE * length(&held) as f64;
+            let bound_ns = if is_more { length(&held).max(idle_ns) } else { idle_ns };
+            let share = bound_ns as f64 / window_ns as f64;
             if share < LEAST_SHARE {
                 return None;
             }
-            let text = format!(
-                "{} waits for the data loader for {} ({} of {}).",
-                device.title(),
-                time(row.total_ns),
-                percent(row.share_pct),
-                facts.whole(),
-            );
+            let (of, whole) = (percent(100.0 * share), facts.whole());
+            let title = device.title();
+            let text = match is_more {
+                true => format!(
+                    "The data loader is on the critical path for {} ({of} of {whole}): {} stands still for {} of it, and only communicates \
+                     for {}.",
+                    time(bound_ns),
+                    lower(&title),
+                    time(length(&without(&held, facts.gpu.busy(device.id())))),
+                    time(communicates_ns),
+                ),
+                false => format!(
+                    "{title} waits for the data loader for {} ({of} of {whole}).",
+                    time(bound_ns),
+                ),
+            };
             let path =
                 format!("verdicts.devices.{}.idle.cover_ns.dataloader_annotation", device.name);
             let covered = device.figures.idle.cover_ns.dataloader_annotation;
@@ -54,8 +76,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 Finding::fact(Rule::DataLoader, verdict(share), text)
                     .level(Level::of_share(share))
                     .on(device.name)
-                    .bound(row.total_ns)
-                    .means(device.where_it_waits())
+                    .bound(bound_ns)
+                    .means(format!("{}{}", if is_more { LAUNCHES } else { "" }, device.where_it_waits()).trim_end())
                     .with(path, "GPU idle while the CPU is in the data loader, from the first step to the last", time(covered)),
             )
         })

@@ -17,7 +17,7 @@ const NEARLY_ALL: f64 = 0.8;
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let flops = &facts.host.flops;
     let mut found = Vec::new();
-    let busy: i64 = facts.devices().filter_map(|device| Some(device.busy()?.1.busy_ns)).sum();
+    let busy = facts.busy_ns();
     let covered = flops.device_ns as f64 / busy.max(1) as f64;
     if flops.counted > 0 && (covered >= LEAST_COVERED || !facts.has_gpu()) {
         let mut text = counted(facts);
@@ -189,7 +189,7 @@ fn custom_ops(facts: &Facts<'_>) -> Option<Finding> {
     };
     let figures: Vec<String> = [Bound::Exact, Bound::AtMost].into_iter().filter_map(of).collect();
     let ns: i64 = rows().map(|row| row.device_ns).sum();
-    let busy: i64 = facts.devices().filter_map(|device| Some(device.busy()?.1.busy_ns)).sum();
+    let busy = facts.busy_ns();
     let first = rows().next()?;
     if figures.is_empty() {
         return None;
@@ -219,7 +219,7 @@ const BUSY: f64 = 0.8;
 pub(super) fn misaligned(facts: &Facts<'_>) -> Option<Finding> {
     let rows = &facts.host.misaligned;
     let first = rows.first()?;
-    let busy: i64 = facts.devices().filter_map(|device| Some(device.busy()?.1.busy_ns)).sum();
+    let busy = facts.busy_ns();
     let ns: i64 = rows.iter().map(|row| row.device_ns).sum();
     let share = ns as f64 / busy.max(1) as f64;
     if busy <= 0 || share < MISALIGNED || (ns as f64) < MISALIGNED * facts.wall_ns() as f64 {

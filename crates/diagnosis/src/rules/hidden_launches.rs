@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use host::links::GpuSlice;
 use report::units::{percent, time};
+use timeline::intervals::{Interval, both, length};
 use trace::StringId;
 
 use crate::facts::Device;
@@ -15,6 +17,8 @@ const LEAST_SHARE: f64 = 0.1;
 const MOST_SOONER: f64 = 0.5;
 /// Of the collectives of one kernel, those faster than so many percent of them wait least.
 const FAST_PCT: usize = 10;
+/// In fewer iterations no place has enough of them.
+const LEAST_ALIKE: usize = 3;
 
 /// What the finding says of a device; `None` where communication or something else limits it.
 pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
@@ -26,6 +30,9 @@ pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
         None => exposed_ns.saturating_sub(transfer_ns(facts, device)),
     };
     let behind_ns = exposed_ns.saturating_sub(sooner_ns).min(waits_ns).max(0);
+    // (There the launches wait for data, and more work for each changes nothing.)
+    let loading_ns = length(&both(&device.exposed(), &device.held_by_loader()));
+    let behind_ns = behind_ns.saturating_sub(loading_ns).max(0);
     let share = behind_ns as f64 / span_ns.max(1) as f64;
     if share < LEAST_SHARE {
         return None;
@@ -66,8 +73,9 @@ fn why(facts: &Facts<'_>, device: &Device<'_>, waits_ns: i64) -> String {
     let who = facts.matched.who();
     let Some(waits) = facts.matched.device(device.name) else {
         return format!(
-            "they take {} more than fast ones of the same kernels, and probably wait for other ranks",
-            time(waits_ns)
+            "they take {} more than {}, and probably wait for other ranks",
+            time(waits_ns),
+            Alike::of(facts, device).words()
         );
     };
     match waits.most() {
@@ -97,11 +105,64 @@ pub fn limit(device: &Device<'_>) -> Option<i64> {
     (sooner_ns as f64 <= MOST_SOONER * exposed_ns as f64).then_some(sooner_ns)
 }
 
-/// What the communication of a device would take if each kernel were as fast as the fast ones of its name.
+/// What collectives that are compared have in common, next to their kernel.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Alike {
+    /// The sizes.
+    Sizes,
+    /// Without recorded sizes the place in the iteration: the third bucket of gradients is as large in each.
+    Places,
+    /// Nothing is known.
+    Kernels,
+}
+
+impl Alike {
+    fn of(facts: &Facts<'_>, device: &Device<'_>) -> Self {
+        let mut own = device.slices().filter(|one| one.is_communication);
+        if own.all(|one| facts.details.collective(one.slice.row).is_some()) {
+            return Self::Sizes;
+        }
+        let n = facts.iterations.as_ref().map_or(0, |iterations| iterations.list.len());
+        if n >= LEAST_ALIKE { Self::Places } else { Self::Kernels }
+    }
+
+    /// The kernels with which each is compared.
+    fn words(self) -> &'static str {
+        match self {
+            Self::Sizes => "fast ones of the same kernels and sizes",
+            Self::Places => "fast ones of the same kernels at the same place of the iterations",
+            Self::Kernels => {
+                "fast ones of the same kernels (sizes are not recorded: some may be larger)"
+            }
+        }
+    }
+}
+
+/// What the communication of a device would take if each kernel were as fast as the fast ones that are alike.
 fn transfer_ns(facts: &Facts<'_>, device: &Device<'_>) -> i64 {
-    let mut times: BTreeMap<StringId, Vec<i64>> = BTreeMap::new();
-    for one in device.slices().filter(|one| one.is_communication) {
-        times.entry(facts.trace.name(one.slice.row)).or_default().push(one.slice.dur_ns());
+    let alike = Alike::of(facts, device);
+    let windows = facts.iterations.iter().flat_map(|iterations| &iterations.list);
+    let mut windows: Vec<Interval> = windows.map(crate::Iteration::window).collect();
+    trace::sort(&mut windows);
+    let iteration = |at_ns: i64| windows.partition_point(|(from, _)| *from <= at_ns);
+    let mut own: Vec<_> = device.slices().filter(|one| one.is_communication).collect();
+    let begun = |one: &GpuSlice| one.launch.map_or(one.slice.start_ns, |launch| launch.start_ns);
+    trace::sort_by_key(&mut own, |one| (begun(one), one.slice.row));
+    // By iteration and kernel: how many came before.
+    let mut places: BTreeMap<(usize, StringId), u32> = BTreeMap::new();
+    let mut times: BTreeMap<(StringId, u32), Vec<i64>> = BTreeMap::new();
+    for one in own {
+        let name = facts.trace.name(one.slice.row);
+        let which = match alike {
+            Alike::Sizes => facts.details.collective(one.slice.row).unwrap_or_default(),
+            Alike::Kernels => 0,
+            Alike::Places => {
+                let place = places.entry((iteration(begun(one)), name)).or_default();
+                *place += 1;
+                *place
+            }
+        };
+        times.entry((name, which)).or_default().push(one.slice.dur_ns());
     }
     let fast = times.into_values().map(|mut own| {
         trace::sort(&mut own);

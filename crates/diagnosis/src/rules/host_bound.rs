@@ -9,6 +9,16 @@ use crate::{Confidence, Facts, Finding, Level, Rule};
 const LEAST_SHARE: f64 = 0.1;
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
+    let mut found = late(facts);
+    for device in facts.devices() {
+        found.extend(super::in_annotations::check(facts, &device));
+        found.extend(super::one_call::check(facts, &device));
+    }
+    found
+}
+
+/// Devices that wait for late launches.
+fn late(facts: &Facts<'_>) -> Vec<Finding> {
     facts
         .devices()
         .filter(|device| device.is_told() && !device.is_launch_bound())

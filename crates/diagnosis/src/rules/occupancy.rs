@@ -46,7 +46,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         .filter(|device| device.busy_share() >= LEAST_BUSY)
         .filter_map(|device| {
             let units = facts.properties(device.name)?.n_units?;
-            let busy_ns = device.busy()?.1.busy_ns;
+            let busy_ns = length(facts.gpu.busy(device.id()));
             let id = facts.gpu.devices.iter().position(|name| name == device.name)?;
             under_filled(facts, id as u32, device.name, units, busy_ns)
         })

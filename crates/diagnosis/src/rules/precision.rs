@@ -30,7 +30,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             is_float[at] = true;
         }
     }
-    let busy: i64 = facts.devices().filter_map(|device| Some(device.busy()?.1.busy_ns)).sum();
+    let busy = facts.busy_ns();
     let share = floats as f64 / (all as f64).max(1.0);
     if all == 0 {
         return by_kernels(facts, busy).into_iter().collect();

@@ -12,11 +12,12 @@ use crate::{Facts, Finding, Level, Rule};
 /// Below this share of the window, the reads cost nothing that matters.
 const LEAST_SHARE: f64 = 0.01;
 
-pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
+/// The ops that read, each event in one row.
+fn rows<'f>(facts: &'f Facts<'_>) -> Vec<(&'static str, &'f host::copies::Reads)> {
     let reads = &facts.host.copies.item_family;
     let of = |name: &str| reads.get(name);
     let item = of("aten::item").or_else(|| of("aten::_local_scalar_dense"));
-    let rows: Vec<(&str, &host::copies::Reads)> = [
+    [
         ("aten::item", item),
         ("aten::nonzero", of("aten::nonzero")),
         ("aten::masked_select", of("aten::masked_select")),
@@ -25,8 +26,22 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     .filter_map(|(name, row)| Some((name, row?)))
     // (`aten::masked_select` calls `aten::nonzero`.)
     .filter(|(name, _)| *name != "aten::nonzero" || of("aten::masked_select").is_none())
-    .collect();
-    let on_gpu: u64 = rows.iter().map(|(_, row)| row.with_gpu_memcpy - row.compiling).sum();
+    .collect()
+}
+
+/// Those of a row that wait for a copy.
+fn n_waiting((_, row): &(&str, &host::copies::Reads)) -> u64 {
+    row.with_gpu_memcpy - row.compiling
+}
+
+/// How many values this rule counts as read from the GPU.
+pub fn n_read(facts: &Facts<'_>) -> u64 {
+    rows(facts).iter().map(n_waiting).sum()
+}
+
+pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
+    let rows = rows(facts);
+    let on_gpu: u64 = rows.iter().map(n_waiting).sum();
     let n_steps = facts.slices.steps.len().max(1) as u64;
     if facts.has_gpu() {
         if on_gpu == 0 {

@@ -20,13 +20,13 @@ const COSTS_SHARE: f64 = 0.05;
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let calls = &facts.host.runtime;
+    let (edges, waits) = host::calls::syncs(facts.slices);
     let copies = waiting_copies(facts);
     let n_copies = copies.len() as u64;
     let copies_ns = copies.values().fold(0_i64, |sum, (_, ns)| sum.saturating_add(*ns));
-    let (n_edges, edges_ns) = edges_in_steps(facts);
+    let (n_edges, edges_ns) = edges_in_steps(facts, &edges);
     let n = calls.sync.trimmed.n + calls.blocking_memcpy.all.n + n_copies;
-    let all = all(facts, &copies);
-    let (_, waits) = host::calls::syncs(facts.slices);
+    let all = with_copies(facts, &waits, &copies);
     let waited = calls.sync.trimmed.total_ns + calls.blocking_memcpy.all.total_ns + copies_ns;
     facts
         .devices()
@@ -88,10 +88,13 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         .collect()
 }
 
-/// The waits, by their ends.
-fn all(facts: &Facts<'_>, copies: &BTreeMap<Row, (&str, i64)>) -> Vec<HostSlice> {
+/// The waits and the copies that wait, by their ends.
+fn with_copies(
+    facts: &Facts<'_>,
+    waits: &[HostSlice],
+    copies: &BTreeMap<Row, (&str, i64)>,
+) -> Vec<HostSlice> {
     let slices = facts.slices;
-    let (_, waits) = host::calls::syncs(slices);
     let copies = slices.calls.iter().filter(|c| slices.blocks(c) || copies.contains_key(&c.row));
     let mut all: Vec<HostSlice> = waits.iter().chain(copies).copied().collect();
     trace::sort_by_key(&mut all, |call| (call.end_ns, call.start_ns));
@@ -119,9 +122,8 @@ fn until_next_work(device: &Device<'_>, waits: &[HostSlice]) -> i64 {
 }
 
 /// Waits before the first or after the last launch of the recording that are those of a step: the others are the profiler's.
-fn edges_in_steps(facts: &Facts<'_>) -> (u64, i64) {
+fn edges_in_steps(facts: &Facts<'_>, edges: &[HostSlice]) -> (u64, i64) {
     let steps = union(facts.slices.steps.iter().map(HostSlice::interval).collect());
-    let (edges, _) = host::calls::syncs(facts.slices);
     let own = edges.iter().filter(|call| holds(&steps, call.start_ns));
     own.fold((0, 0), |(n, ns), call| (n + 1, ns + call.dur_ns()))
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use catalog::fuse_patterns::{FusePattern, Kinds, Part, Role, Roles, Text, between, kind_of, part};
 use catalog::{Category, Class, RawKind};
-use trace::BuildIdHasher;
+use trace::{BuildIdHasher, SmallIndex};
 
 use super::super::facts::Regions;
 use super::super::site::Attribution;
@@ -40,8 +40,8 @@ pub(super) struct Lanes<'a> {
     /// What each code is in each pattern: `codes` times patterns.
     parts: Vec<Option<Part>>,
     n_patterns: usize,
-    /// Slices that `zero_grad` launched.
-    zero_grad: Vec<bool>,
+    /// By slice: the call of `zero_grad` that launched it.
+    zero_grad: Vec<Option<SmallIndex>>,
 }
 
 /// A stage with its time.
@@ -80,7 +80,7 @@ impl<'a> Lanes<'a> {
             parts: Vec::new(),
             n_patterns: patterns.len(),
             zero_grad: (0..gpu.len())
-                .map(|at| launches.of_slice(at).is_some_and(|row| zero_grad.hold(gpu.trace, row)))
+                .map(|at| zero_grad.around(gpu.trace, launches.of_slice(at)?))
                 .collect(),
         };
         lanes.name(attribution, patterns);
@@ -210,7 +210,12 @@ impl<'a> Lanes<'a> {
 
     /// Whether `zero_grad` launched the slice at a place of `order`.
     pub(super) fn is_zero_grad(&self, at: usize) -> bool {
-        self.zero_grad.get(self.order[at] as usize) == Some(&true)
+        self.zero_grad_of(self.order[at]).is_some()
+    }
+
+    /// The call of `zero_grad` that launched a slice.
+    pub(super) fn zero_grad_of(&self, slice: u32) -> Option<SmallIndex> {
+        self.zero_grad.get(slice as usize).copied().flatten()
     }
 
     pub(super) fn dur_ns(&self, at: usize) -> i64 {

@@ -1,7 +1,7 @@
 //! The table: one row for each pattern that was found in a stage.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use report::{short_name, units};
 
@@ -170,7 +170,7 @@ pub(super) fn row(
         related_ns: *related_ns,
         time_share_pct: share,
         current_location: locations(lanes, attribution, candidate),
-        n_occurrences: (candidate.split.len() + candidate.active.len()) as u64,
+        n_occurrences: (n_split(lanes, candidate) + candidate.active.len()) as u64,
         evidence: evidence(lanes, candidate),
         rationale,
         what,
@@ -288,6 +288,17 @@ fn evidence(lanes: &Lanes<'_>, candidate: &Candidate) -> Vec<String> {
         .collect()
 }
 
+/// How often the parts stand next to each other. A call of `zero_grad` counts once, however its fills are spread over pauses.
+fn n_split(lanes: &Lanes<'_>, candidate: &Candidate) -> usize {
+    let of_zero_grad =
+        matches!(candidate.sought, Sought::Chain(chain) if chain.zero_grad == Some(true));
+    if !of_zero_grad {
+        return candidate.split.len();
+    }
+    let calls = candidate.slices.iter().filter_map(|slice| lanes.zero_grad_of(*slice));
+    calls.collect::<BTreeSet<_>>().len()
+}
+
 /// Which kernels follow which, and how often.
 fn rationale(lanes: &Lanes<'_>, candidate: &Candidate, share: f64) -> String {
     let share = units::percent(share);
@@ -309,7 +320,7 @@ fn rationale(lanes: &Lanes<'_>, candidate: &Candidate, share: f64) -> String {
             }
             return format!(
                 "{what} follow each other {}. The kernels concerned take {share} of the GPU time of this stage.",
-                times(candidate.split.len())
+                times(n_split(lanes, candidate))
             );
         }
         Sought::Pattern(pattern) => pattern,

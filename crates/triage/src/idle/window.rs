@@ -105,6 +105,17 @@ impl Idle {
         }
     }
 
+    /// The same without idle time of which the calls were lost: what ran then is not in the file.
+    pub(crate) fn outside(self, lost_calls: &[Interval]) -> Self {
+        let lost = both(&self.idle, lost_calls);
+        if lost.is_empty() {
+            return self;
+        }
+        let window = without(&self.window, &lost);
+        let idle = without(&self.idle, &lost);
+        Self { window_ns: length(&window), of_steps: self.of_steps, window, idle }
+    }
+
     /// Its length.
     pub(crate) fn ns(&self) -> i64 {
         length(&self.idle)

@@ -20,8 +20,9 @@ pub(crate) struct Limits {
     parts: String,
     /// The gaps before their late launches.
     late_ns: i64,
-    /// Of their time.
+    /// Of their busy time and gaps, in percent, and that time.
     late_pct: f64,
+    own_ns: f64,
     /// Whether there are no stages.
     whole: bool,
     /// What to do, with a space before it; empty if nothing applies.
@@ -97,6 +98,7 @@ impl Limits {
             late_ns,
             whole: !staged && !several,
             late_pct: late_ns as f64 * 100.0 / own_ns,
+            own_ns,
             action,
         })
     }
@@ -109,11 +111,35 @@ impl Limits {
 
     /// The sentence where something else costs more.
     pub(super) fn sentence(&self) -> String {
-        let Self { parts, late_ns, late_pct, whole: _, action } = self;
+        let Self { parts, late_ns, late_pct, own_ns, whole: _, action } = self;
         format!(
-            "The CPU limits {parts}: the GPU waits for the next launch for {} ({} of its time, pauses excluded).{action}",
+            "The CPU limits {parts}: the GPU waits for the next launch for {} ({} of {}: busy time and gaps, without set-up and single gaps \
+             of 10% of the run or more).{action}",
             units::time(*late_ns),
-            units::percent(*late_pct)
+            units::percent(*late_pct),
+            units::time(*own_ns as i64),
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Limits;
+
+    #[test]
+    fn a_share_names_what_it_is_of() {
+        let limits = Limits {
+            parts: "the run".to_owned(),
+            late_ns: 3_000_000,
+            late_pct: 30.0,
+            own_ns: 10_000_000.0,
+            whole: true,
+            action: String::new(),
+        };
+        let said = limits.sentence();
+        assert!(
+            said.contains("for 3.00 ms (30.0% of 10.0 ms: busy time and gaps, without"),
+            "{said}"
+        );
     }
 }

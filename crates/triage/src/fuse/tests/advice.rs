@@ -180,13 +180,19 @@ fn gradients_filled_by_zero_grad_are_not_short_kernels_in_a_row() {
     for at in 0..20_i64 {
         let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).link(at + 1);
         fixture.push(launch.at(1_000 + at * 1_000, 500));
-        fixture.push(kernel(FILL_KERNEL).at(1_000_000 + at * 10_000, 8_000).link(at + 1));
+        // (A pause in the middle of them.)
+        let pause = if at < 10 { 0 } else { 2_000_000 };
+        fixture.push(kernel(FILL_KERNEL).at(1_000_000 + pause + at * 10_000, 8_000).link(at + 1));
     }
+    // A second call has no launches.
+    fixture.push(annotation.on(1, 1).at(600_000, 500_000));
     let trace = fixture.finish();
     let mut run = RunContext::of(&trace, Platform::Cuda, Framework::Pytorch);
     run.facts.run = Some(RunType::Training);
     let found = advised(&trace, |_| Stage::Forward, |_| None, &of(Framework::Pytorch), &run);
     assert_eq!(paths(&found), [("K16", "optimizer.zero_grad(set_to_none=True)")]);
+    assert_eq!(found.rows[0].n_occurrences, 1);
+    assert!(found.rows[0].rationale.contains("follow each other once"), "{found:?}");
 }
 
 #[test]

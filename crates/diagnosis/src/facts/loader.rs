@@ -1,0 +1,46 @@
+//! The data loader on the critical path: where a thread that launches loads, what it launches next cannot run earlier, whether the device
+//! stands still meanwhile or communicates for a rank that comes later.
+
+use std::collections::BTreeMap;
+
+use host::HostSlice;
+use host::slices::ThreadId;
+use timeline::intervals::{Interval, both, holds, union, without};
+
+use super::Device;
+
+/// What is launched this soon after the loader waits for nothing else.
+const SOON_NS: i64 = 1_000_000;
+
+impl Device<'_> {
+    /// When it computes nothing from the begin of a data loader on a thread that launches its work to what that thread launches soon after it:
+    /// of loaders that end while it computes nothing. (Where it still computes, the loader is hidden.)
+    #[must_use]
+    pub fn held_by_loader(&self) -> Vec<Interval> {
+        let facts = self.facts;
+        let slices = facts.slices;
+        let names = slices.names_with("DataLoader");
+        let loads = |slice: &&HostSlice| names[slices.trace.name(slice.row).0 as usize];
+        let loaders = slices.annotations.iter().chain(&slices.ops.slices).filter(loads);
+        // By thread: when it launches, and when what it launches starts.
+        let mut starts: BTreeMap<ThreadId, Vec<(i64, i64)>> = BTreeMap::new();
+        for one in self.slices() {
+            if let Some(launch) = one.launch {
+                let own = starts.entry(slices.thread(launch.row)).or_default();
+                own.push((launch.start_ns, one.slice.start_ns));
+            }
+        }
+        starts.values_mut().for_each(|own| trace::sort(own));
+        let (_, compute) = self.communication();
+        let held = loaders.filter_map(|loader| {
+            let own = starts.get(&slices.thread(loader.row))?;
+            let next = own.partition_point(|(launch_ns, _)| *launch_ns < loader.end_ns);
+            let (_, start_ns) = own.get(next)?;
+            let is_soon = start_ns.saturating_sub(loader.end_ns) < SOON_NS;
+            let until_ns = if is_soon { loader.end_ns.max(*start_ns) } else { loader.end_ns };
+            (!holds(&compute, loader.end_ns)).then_some((loader.start_ns, until_ns))
+        });
+        let held = without(&union(held.filter(|(from, to)| from < to).collect()), &compute);
+        both(&held, &self.window())
+    }
+}

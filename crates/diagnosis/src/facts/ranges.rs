@@ -1,0 +1,98 @@
+//! Annotations of the program around idle time of which nothing else is recorded.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use host::HostSlice;
+use host::slices::is_step;
+use report::short_name;
+use report::units::time;
+use timeline::intervals::{Interval, both, length, touching, union, without};
+use triage::WallPart;
+
+use super::Device;
+
+/// Annotations from this share of that time on are named.
+const NAMED_SHARE: f64 = 0.1;
+/// Names that a sentence has.
+const NAMES: usize = 3;
+/// Characters of a name.
+const NAME: usize = 60;
+/// An annotation of this share of the window is around everything.
+const WHOLE_SHARE: f64 = 0.8;
+
+/// Idle time in annotations of the program, in which no op, call or frame is recorded.
+pub struct InRanges {
+    /// All of it.
+    pub ns: i64,
+    /// By the innermost annotation, most first.
+    names: Vec<(String, i64)>,
+}
+
+impl InRanges {
+    /// The annotation with most of it.
+    #[must_use]
+    pub fn most(&self) -> &str {
+        self.names.first().map_or("", |(name, _)| name)
+    }
+
+    /// `evaluate (3.10 s) and save (210 ms)`.
+    #[must_use]
+    pub fn named(&self) -> String {
+        let is_much = |(_, ns): &&(String, i64)| *ns as f64 >= NAMED_SHARE * self.ns as f64;
+        let named = self.names.iter().take(NAMES).filter(is_much);
+        let all: Vec<String> = named.map(|(name, ns)| format!("{name} ({})", time(*ns))).collect();
+        match &all[..] {
+            [] => self.most().to_owned(),
+            [_] if self.names.len() == 1 => self.most().to_owned(),
+            [one] => one.clone(),
+            [first @ .., last] => format!("{} and {last}", first.join(", ")),
+        }
+    }
+}
+
+impl Device<'_> {
+    /// The annotations on the threads that launch its work that are open while it stands still and nothing else is recorded. Names of steps
+    /// say nothing, nor does an annotation around most of the window.
+    #[must_use]
+    pub fn in_ranges(&self) -> Option<InRanges> {
+        let slices = self.facts.slices;
+        let window_ns = self.busy_told().map_or_else(|| self.span_ns(), |(_, ns)| ns);
+        let names = slices.trace.strings.marked(&|name| !is_step(name) && !name.is_empty());
+        let says = |slice: &&HostSlice| {
+            names[slices.trace.name(slice.row).0 as usize]
+                && (slice.dur_ns() as f64) < WHOLE_SHARE * window_ns as f64
+        };
+        let nested = slices.nest(slices.annotations.iter().filter(says).copied().collect());
+        let launches = self.slices().filter_map(|one| one.launch);
+        let threads: BTreeSet<_> = launches.map(|launch| slices.thread(launch.row)).collect();
+        let mut left = self.times(WallPart::Unexplained);
+        let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
+        for thread in threads {
+            let range = nested.on(thread);
+            for at in range.clone() {
+                let slice = &nested.slices[at];
+                *sums.entry(slices.name(slice)).or_default() += within(&left, slice.interval());
+                if let Some(outer) = nested.parent(at).map(|outer| &nested.slices[outer]) {
+                    let inside = (slice.start_ns, slice.end_ns.min(outer.end_ns));
+                    *sums.entry(slices.name(outer)).or_default() -= within(&left, inside);
+                }
+            }
+            // (A moment belongs to one thread.)
+            let own = nested.slices[range].iter().map(HostSlice::interval);
+            left = without(&left, &union(own.collect()));
+        }
+        let mut names: Vec<(String, i64)> = sums
+            .into_iter()
+            .filter(|(_, ns)| *ns > 0)
+            .map(|(name, ns)| (short_name(name, NAME), ns))
+            .collect();
+        trace::sort_by_key(&mut names, |(_, ns)| std::cmp::Reverse(*ns));
+        let ns = names.iter().fold(0_i64, |sum, (_, ns)| sum.saturating_add(*ns));
+        (ns > 0).then_some(InRanges { ns, names })
+    }
+}
+
+/// How much of these times is in an interval.
+fn within(times: &[Interval], interval: Interval) -> i64 {
+    length(&both(touching(times, interval), &[interval]))
+}

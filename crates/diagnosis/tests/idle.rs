@@ -1,0 +1,197 @@
+//! What a device waits for, on tiny traces: each sentence is said of what it is about, and not of the same trace without it.
+
+#![allow(clippy::unwrap_used, reason = "a test: helpers fail as the tests do")]
+
+use diagnosis::{Diagnosis, Facts, Finding, diagnose};
+use fixture::{Fixture, kernel, slice};
+use trace::Details;
+use triage::{Sources, TriageOptions, triage};
+
+const MS: i64 = 1_000_000;
+const LOADER: &str = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__";
+const REDUCE: &str = "ncclDevKernel_AllReduce_Sum_f32";
+
+fn diagnosis(fixture: Fixture) -> Diagnosis {
+    let trace = fixture.finish();
+    let details = Details::default();
+    let triaged = triage(&trace, &TriageOptions::default(), &Sources::default());
+    let index = host::HostIndex::of(&trace);
+    let report = host::host(&index, &details);
+    diagnose(&Facts::of(&index, &details, &report, &triaged))
+}
+
+/// The findings of a rule.
+fn found<'a>(diagnosis: &'a Diagnosis, rule: &str) -> Vec<&'a Finding> {
+    diagnosis.findings.iter().filter(|finding| finding.rule.id() == rule).collect()
+}
+
+/// A kernel and its launch.
+fn launch(fixture: &mut Fixture, name: &str, link: i64, called: i64, at: i64, dur: i64) {
+    let call = slice("cuda_runtime", "cudaLaunchKernel").at(called, 2_000).on(1, 1);
+    fixture.push(call.link(link));
+    fixture.push(kernel(name).at(at, dur).link(link));
+}
+
+#[test]
+fn idle_time_in_an_annotation_of_the_program_names_it() {
+    let with = |annotation: Option<(&str, i64)>| {
+        let mut fixture = Fixture::default();
+        for n in 0..3_i64 {
+            let at = n * 10 * MS;
+            launch(&mut fixture, "gemm", n + 1, at, at + 4_000, 2 * MS);
+            if let Some((name, tid)) = annotation {
+                let one = slice("user_annotation", name).at(at + 2 * MS + 4_000, 7 * MS);
+                fixture.push(one.on(1, tid));
+            }
+        }
+        diagnosis(fixture)
+    };
+    let own = with(Some(("evaluate", 1)));
+    let headline = own.headline.as_deref().unwrap();
+    let expected =
+        "The GPU stands still in evaluate, where no op, call or frame is recorded, for 72";
+    assert!(headline.starts_with(expected), "{headline}");
+    let [finding] = found(&own, "M3")[..] else { panic!("{:?}", own.findings) };
+    assert_eq!((finding.verdict, finding.bound_ns), ("in_annotations", Some(14 * MS)));
+    let action = &own.actions[0];
+    assert_eq!((action.remedy, &*action.place), ("earlier-launches", "evaluate"));
+    // A step says nothing, nor does a thread that launches nothing.
+    for annotation in [None, Some(("ProfilerStep#1", 1)), Some(("writer", 2))] {
+        let other = with(annotation);
+        assert!(found(&other, "M3").is_empty(), "{annotation:?}: {:?}", other.findings);
+        assert!(other.headline.is_none_or(|text| !text.contains("writer")));
+    }
+}
+
+/// Five iterations of 100 ms: the loader for `loads_ms` of each, while an all-reduce waits for another rank for 40 ms.
+fn loads(loads_ms: i64) -> Diagnosis {
+    let mut fixture = Fixture::default();
+    for n in 0..5_i64 {
+        let at = n * 100 * MS;
+        launch(&mut fixture, "gemm", 2 * n + 1, at, at + 4_000, 20 * MS);
+        launch(&mut fixture, REDUCE, 2 * n + 2, at + 4_000, at + 20 * MS + 4_000, 40 * MS);
+        let loader = slice("user_annotation", LOADER).at(at + 20_000, loads_ms * MS);
+        fixture.push(loader.on(1, 1));
+    }
+    // The last loader holds up what comes next, too.
+    launch(&mut fixture, "gemm", 99, 500 * MS, 500 * MS + 4_000, 20 * MS);
+    diagnosis(fixture)
+}
+
+#[test]
+fn a_loader_on_the_critical_path_has_the_communication_that_runs_meanwhile() {
+    let slow = loads(99);
+    let [finding] = found(&slow, "M9")[..] else { panic!("{:?}", slow.findings) };
+    let expected = "The data loader is on the critical path for 400 ms (76.9% of its span): the GPU stands still for 200 ms of it, \
+                    and only communicates for 200 ms.";
+    assert_eq!(finding.observation, expected);
+    assert!(
+        slow.headline.as_deref().unwrap().starts_with("The data loader is on the critical path")
+    );
+    let remedies: Vec<&str> = slow.actions.iter().map(|action| action.remedy).collect();
+    assert_eq!(remedies.first(), Some(&"loader-workers"));
+    assert!(!remedies.contains(&"fewer-launches"), "{remedies:?}");
+}
+
+#[test]
+fn a_loader_that_ends_while_the_device_computes_is_hidden() {
+    let quick = loads(15);
+    assert!(found(&quick, "M9").is_empty(), "{:?}", quick.findings);
+}
+
+#[test]
+fn idle_time_of_which_the_calls_were_lost_is_blamed_on_nothing() {
+    let with = |lost: bool| {
+        let mut fixture = Fixture::default();
+        for n in 0..60_i64 {
+            let at = n * MS;
+            fixture.push(slice("cpu_op", "aten::mm").at(at, 900_000).on(1, 1));
+            if !(20..40).contains(&n) {
+                launch(&mut fixture, "gemm", n + 1, at + 1_000, at + 4_000, 800_000);
+            } else if !lost {
+                let call = slice("cuda_runtime", "cudaStreamIsCapturing").at(at + 1_000, 1_000);
+                fixture.push(call.on(1, 1));
+            }
+        }
+        diagnosis(fixture)
+    };
+    let window = |of: &Diagnosis| of.wall.iter().map(|row| row.total_ns).sum::<i64>();
+    let idle = |of: &Diagnosis| -> i64 {
+        of.wall.iter().filter(|row| row.part.is_idle()).map(|row| row.total_ns).sum()
+    };
+    let (lost, recorded) = (with(true), with(false));
+    assert_eq!(found(&lost, "lost")[0].verdict, "no_calls");
+    assert!(found(&recorded, "lost").is_empty());
+    // From the last call before to the first one after: 20 ms and what is between two launches, without the end of the kernel before.
+    let left_out_ns = window(&recorded) - window(&lost);
+    assert_eq!(left_out_ns, idle(&recorded) - idle(&lost));
+    assert!((20 * MS..21 * MS).contains(&left_out_ns), "{left_out_ns}");
+}
+
+#[test]
+fn idle_time_within_one_call_names_it() {
+    let with = |call_ns: i64| {
+        let mut fixture = Fixture::default();
+        for n in 0..10_i64 {
+            let at = n * 10 * MS;
+            let call = slice("cuda_runtime", "cudaGraphLaunch").on(1, 1).link(n + 1);
+            let call_ns = if n == 5 { call_ns } else { 20_000 };
+            fixture.push(call.at(at, call_ns));
+            for node in 0..8_i64 {
+                let start = at + call_ns + 10_000 + node * 500_000;
+                fixture.push(kernel("gemm").at(start, 490_000).link(n + 1));
+            }
+        }
+        diagnosis(fixture)
+    };
+    let slow = with(5 * MS);
+    let findings = found(&slow, "M3");
+    let one = findings.iter().find(|one| one.verdict == "in_one_call").unwrap();
+    let expected =
+        "The GPU stands still for 5.00 ms (5.3% of its span) within one call of cudaGraphLaunch.";
+    assert_eq!((one.observation.as_str(), one.meaning.as_str()), (expected, ""));
+    assert!(found(&with(20_000), "M3").iter().all(|one| one.verdict != "in_one_call"));
+}
+
+#[test]
+fn a_little_exposed_communication_is_said() {
+    let with = |exposed_ns: i64| {
+        let mut fixture = Fixture::default();
+        launch(&mut fixture, "gemm", 1, 0, 4_000, 10 * MS);
+        launch(&mut fixture, REDUCE, 2, 3_000, 4_000 + 10 * MS, exposed_ns);
+        launch(&mut fixture, "gemm", 3, 6_000, 4_000 + 10 * MS + exposed_ns, 10 * MS);
+        diagnosis(fixture)
+    };
+    let little = with(500_000);
+    let [finding] = found(&little, "M10")[..] else { panic!("{:?}", little.findings) };
+    assert!(finding.observation.contains("for 500 µs (2.4% of its span)"), "{finding:?}");
+    assert_eq!(finding.bound_ns, Some(500_000));
+    assert!(found(&with(100_000), "M10").is_empty());
+}
+
+#[test]
+fn without_sizes_collectives_are_compared_at_the_same_place_of_the_iterations() {
+    // Ten times a product and two all-reduces of one kernel, of which one is small; the launches come late.
+    let with = |steps: bool| {
+        let mut fixture = Fixture::default();
+        for n in 0..10_i64 {
+            let at = n * 200_000;
+            let name = format!("ProfilerStep#{n}");
+            if steps {
+                fixture.push(slice("user_annotation", &name).at(at, 190_000).on(1, 1));
+            }
+            launch(&mut fixture, "gemm", 3 * n + 1, at, at + 10_000, 25_000);
+            launch(&mut fixture, REDUCE, 3 * n + 2, at + 3_000, at + 35_000, 5_000);
+            let dur = if n < 6 { 160_000 } else { 60_000 };
+            launch(&mut fixture, REDUCE, 3 * n + 3, at + 6_000, at + 40_000, dur);
+        }
+        let diagnosis = diagnosis(fixture);
+        let [finding] = found(&diagnosis, "M2")[..] else { panic!("{:?}", diagnosis.findings) };
+        finding.meaning.clone()
+    };
+    let places = "they take 600 µs more than fast ones of the same kernels at the same place of the iterations";
+    assert!(with(true).contains(places), "{}", with(true));
+    // (Six of 160 and four of 60 µs, above 5 µs.)
+    let kernels = "they take 1.15 ms more than fast ones of the same kernels (sizes are not recorded: some may be larger)";
+    assert!(with(false).contains(kernels), "{}", with(false));
+}
