@@ -36,8 +36,10 @@ fn late_launches_are_sure_only_where_they_are_late_without_the_profiler() {
         let steps = marks.filter(|mark| mark["cat"] == "user_annotation").count();
         let own_ns = truth["gpu"]["busy_ns"].as_f64().unwrap() / steps.max(1) as f64;
         let found = findings(&sample.bytes());
-        let late: Vec<&Finding> =
-            found.iter().filter(|it| ["launch_bound", "host_bound"].contains(&it.verdict)).collect();
+        let late: Vec<&Finding> = found
+            .iter()
+            .filter(|it| ["launch_bound", "host_bound"].contains(&it.verdict))
+            .collect();
         let share = own_ns / step_ns;
         if share >= LIMITS {
             by_gpu += 1;

@@ -5,9 +5,12 @@ use triage::WallPart;
 
 use super::Device;
 
+/// A call that takes this many times the median of its name is unlike the others.
+const UNLIKE: i64 = 3;
+
 impl Device<'_> {
     /// The call of the runtime with most of the idle time that the CPU's work has, on any thread: its name, that time, and whether it is the
-    /// first of its name.
+    /// first of its name. `None` where others of its name take as long: then no single call is the cause.
     #[must_use]
     pub fn longest_call(&self) -> Option<(&str, i64, bool)> {
         let late = [WallPart::HostCompute, WallPart::Launch];
@@ -25,8 +28,14 @@ impl Device<'_> {
         }
         let call = most?;
         let name = slices.trace.name(call.row);
-        let mut same = slices.calls.iter().filter(|one| slices.trace.name(one.row) == name);
-        let is_first = same.all(|one| one.start_ns >= call.start_ns);
+        let same = || slices.calls.iter().filter(|one| slices.trace.name(one.row) == name);
+        let median_ns =
+            timeline::median(&mut same().map(host::HostSlice::dur_ns).collect::<Vec<_>>());
+        let is_alone = same().nth(1).is_none();
+        if !is_alone && median_ns.is_some_and(|ns| call.dur_ns() < ns.saturating_mul(UNLIKE)) {
+            return None;
+        }
+        let is_first = same().all(|one| one.start_ns >= call.start_ns);
         Some((slices.name(call), most_ns, is_first))
     }
 }
