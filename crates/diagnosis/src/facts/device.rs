@@ -225,9 +225,12 @@ impl Device<'_> {
         self.busy_share() < 0.8 && self.is_told() && self.cold().is_none()
     }
 
-    /// Whether launches limit it.
+    /// Whether launches limit it: not where it waits longer for other work of the CPU than in the gaps between launches.
     #[must_use]
     pub fn is_launch_bound(&self) -> bool {
-        self.figures.launches.launch_bound == Some(true) && self.is_starved()
+        let ns = |part| self.wall(part).map_or(0, |row| row.total_ns);
+        self.figures.launches.launch_bound == Some(true)
+            && self.is_starved()
+            && ns(WallPart::HostCompute) <= ns(WallPart::Launch)
     }
 }

@@ -1,14 +1,14 @@
 //! How long launching threads wait for another process or thread while a device waits for them.
 
-use dialect::processes::{loads_data, waits_for_others};
-use timeline::intervals::Interval;
+use dialect::processes::{is_cpu_collective, loads_data, waits_for_others};
+use timeline::intervals::{Interval, both, union, without};
 use trace::{StringId, Trace};
 
-use super::{IdlePlace, parts};
+use super::{IdlePlace, Parts, parts};
 use crate::by_name::ByName;
 use crate::lines::Lines;
 use crate::links::{DeviceId, GpuSide};
-use crate::slices::{Nested, Slices};
+use crate::slices::{HostSlice, Nested, Slices, ThreadId};
 
 /// By name: whether a frame or an annotation waits for another process or thread, and whether it is of a data loader, which waits for its
 /// own workers.
@@ -72,7 +72,48 @@ pub fn waits_for_others_within(
             }
         }
     }
+    let is_told = total_ns > 0;
+    for (thread, parts) in parts.iter().filter(|_| !is_told) {
+        for (name, ns) in behind_gloo(slices, *thread, parts) {
+            let sum = found.entry(name);
+            *sum = (sum.0 + ns, sum.1 + 1);
+            total_ns += ns;
+        }
+    }
     let (name, (_, n)) = found.iter().max_by_key(|(_, (ns, _))| *ns)?;
     let name = lines.shown(name);
     (total_ns > 0).then(|| IdlePlace::new(name, total_ns, *n))
+}
+
+/// How long a launching thread waits for collectives of gloo that run on threads of their own, by their names. PyTorch's reducer waits for
+/// them in no recorded function: then the thread is in no op, and in no Python but the built-in that it called.
+fn behind_gloo(slices: &Slices<'_>, thread: ThreadId, parts: &Parts) -> Vec<(StringId, i64)> {
+    let trace = slices.trace;
+    let is_other =
+        |one: &&HostSlice| is_cpu_collective(slices.name(one)) && slices.thread(one.row) != thread;
+    let mut collectives: Vec<&HostSlice> = slices.annotations.iter().filter(is_other).collect();
+    if collectives.is_empty() {
+        return Vec::new();
+    }
+    let of = |nested: &Nested, keep: &dyn Fn(&str) -> bool| {
+        let own = nested.on(thread).map(|at| &nested.slices[at]);
+        union(own.filter(|one| keep(slices.name(one))).map(HostSlice::interval).collect())
+    };
+    let ops = of(slices.closed_ops(), &|_| true);
+    let frames = slices.closed_frames();
+    let in_built_ins = match frames.on(thread).is_empty() {
+        true => vec![(i64::MIN, i64::MAX)],
+        false => of(frames, &|name| name.starts_with("<built-in")),
+    };
+    let mut free = without(&in_built_ins, &ops);
+    trace::sort_by_key(&mut collectives, |one| one.start_ns);
+    let mut found = Vec::new();
+    for one in collectives {
+        let waits = both(&free, &[one.interval()]);
+        let ns = waits.iter().map(|(start, end)| parts.within(*start, *end)).sum();
+        found.push((trace.name(one.row), ns));
+        // (What two wait for at once counts once.)
+        free = without(&free, &[one.interval()]);
+    }
+    found
 }
