@@ -46,7 +46,8 @@ impl Sum {
     }
 
     /// `most in aten::mm [64,1001] [1001,512] (1.2 ms); most time: cutlass_80_... (1.1 ms)`.
-    fn most(&self, facts: &Facts<'_>) -> Option<String> {
+    /// Of `ns` in which one of them runs at least.
+    fn most(&self, facts: &Facts<'_>, ns: i64) -> Option<String> {
         let ((op, dims), op_ns) = self.ops.iter().max_by_key(|(_, ns)| **ns)?;
         let (kernel, kernel_ns) = self.kernels.iter().max_by_key(|(_, ns)| **ns)?;
         let op = match op {
@@ -58,7 +59,8 @@ impl Sum {
             None => String::new(),
         };
         let kernel = report::short_name(facts.trace.strings.get(*kernel), NAME);
-        Some(format!("{op}kernel with most of it: {kernel} ({})", time(*kernel_ns)))
+        let in_all = if *kernel_ns > ns { " in all: several run at a time" } else { "" };
+        Some(format!("{op}kernel with most of it: {kernel} ({}{in_all})", time(*kernel_ns)))
     }
 }
 
@@ -117,7 +119,7 @@ fn naive(facts: &Facts<'_>, device: &Device<'_>, is_naive: &[bool]) -> Option<Fi
     let is_it = |one: &&host::links::GpuSlice| is_naive[facts.trace.name(one.slice.row).0 as usize];
     let own = device.slices().filter(|one| one.is_kernel).filter(is_it);
     let n = own.inspect(|one| sum.add(facts, one)).count();
-    let most = sum.most(facts)?;
+    let most = sum.most(facts, share_of(&sum.spans, device).0)?;
     let (ns, share) = share_of(&sum.spans, device);
     if share < LEAST_NAIVE_SHARE {
         return None;
@@ -158,7 +160,7 @@ fn of_device(facts: &Facts<'_>, device: &Device<'_>, capability: Option<u32>) ->
     }
     let mut found = Vec::new();
     let (ns, share) = share_of(&narrow.spans, device);
-    if let Some(most) = narrow.most(facts).filter(|_| share >= LEAST_SHARE) {
+    if let Some(most) = narrow.most(facts, ns).filter(|_| share >= LEAST_SHARE) {
         let text = format!(
             "Tensor core kernels that load one element at a time (align1) take {} ({} of the time from the first GPU work to the last); {most}.",
             time(ns),
@@ -184,7 +186,7 @@ fn of_device(facts: &Facts<'_>, device: &Device<'_>, capability: Option<u32>) ->
     let is_one = generations.len() == 1;
     let largest = old.into_iter().max_by_key(|(_, sum)| share_of(&sum.spans, device).0);
     if let Some(((generation, remedy), sum)) = largest
-        && let Some(most) = sum.most(facts)
+        && let Some(most) = sum.most(facts, share_of(&sum.spans, device).0)
     {
         let ((all_ns, all_share), (ns, _)) = (share_of(&all, device), share_of(&sum.spans, device));
         let these = match ns < all_ns {

@@ -114,10 +114,14 @@ fn by_kernels(facts: &Facts<'_>, busy: i64) -> Option<Finding> {
     if ns == 0 || (ns as f64) < LEAST_SHARE * busy as f64 || is_advised(facts) {
         return None;
     }
+    // (On streams beside each other they take more than the time in which the GPU is busy.)
+    let share = match ns <= busy {
+        true => format!("{} of the busy time", percent(100.0 * ns as f64 / busy as f64)),
+        false => "in all: several run at a time".to_owned(),
+    };
     let text = format!(
-        "Matrix products of 32-bit floats run without tensor cores for {} ({} of the busy time).",
-        time(ns),
-        percent(100.0 * ns as f64 / busy.max(1) as f64)
+        "Matrix products of 32-bit floats run without tensor cores for {} ({share}).",
+        time(ns)
     );
     let finding = Finding::fact(Rule::Precision, "fp32", text).with(
         "triage",
