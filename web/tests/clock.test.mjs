@@ -6,7 +6,7 @@ import { after, before, test } from "node:test";
 import { gunzipSync } from "node:zlib";
 
 import { ownTrace, scratch } from "./environment.mjs";
-import { accessibilityFaults, download, launch } from "./harness.mjs";
+import { accessibilityFaults, download, drop, launch, open } from "./harness.mjs";
 import { PATIENCE, card, dropped, id, rows, settled, view } from "./page.mjs";
 
 let browser;
@@ -262,5 +262,38 @@ test("the memory of a snapshot is a lane on the clock of a trace", async () => {
   assert.deepEqual(await accessibilityFaults(page), []);
   await id(page, "remove-beneath").click();
   await id(page, "beneath").waitFor({ state: "detached", ...PATIENCE });
+  await session.close();
+});
+
+test("a file below whose worker has crashed says so, and is read again", async () => {
+  const session = await open(browser);
+  const { page } = session;
+  await page.evaluate(() => {
+    globalThis.workers = [];
+    globalThis.Worker = class extends Worker {
+      constructor(...all) {
+        super(...all);
+        globalThis.workers.push(this);
+      }
+    };
+  });
+  await drop(page, "body", [ownTrace(GLOO[0])]);
+  await settled(page);
+  await drop(page, "body", [snapshot(GLOO[0]).file]);
+  await card(page, "snapshot.json").getByText("Memory snapshot").waitFor(PATIENCE);
+  await settled(page);
+  // (The last one that was started reads the snapshot.)
+  await page.evaluate(() => globalThis.workers.at(-1).dispatchEvent(new ErrorEvent("error", { message: "unreachable" })));
+  await id(page, "view-snapshot").getByTestId("failure").waitFor(PATIENCE);
+  await card(page, GLOO[0]).click();
+  await view(page, "timeline");
+  await id(page, "add-beneath").selectOption({ label: "snapshot.json" });
+  const failure = id(page, "beneath").getByTestId("failure");
+  await failure.waitFor(PATIENCE);
+  assert.match(await failure.innerText(), /unreachable[^]*What to do/);
+  assert.deepEqual(await accessibilityFaults(page), []);
+  await failure.getByRole("button", { name: "Try again" }).click();
+  await said(page, "By the clocks of both files.");
+  await id(page, "beneath").getByTestId("surface-over").waitFor(PATIENCE);
   await session.close();
 });

@@ -8,7 +8,7 @@ use super::event_range::EventRangeForm;
 use crate::components::{Later, Select, SurfaceView, file_picker, finding_card, swatch};
 use crate::protocol::{Chapter, Charted, Input, JobId, MemoryPictures, Surface};
 use crate::state::{Action, Remote};
-use crate::views::{Props, chapter, heading, sentence};
+use crate::views::{Props, chapter, heading, sentence, trouble};
 
 /// Buttons of the chart of memory.
 const OF_MEMORY: &[(&str, &str, Key)] = &[
@@ -48,6 +48,7 @@ pub fn view(props: &Props, chapters: &[Chapter], charts: &[Charted], is_timeline
     html! {
         <article class="view view-snapshot" data-testid="view-snapshot">
             { heading("Memory", finding) }
+            { trouble(&props.file, None, &props.tasks) }
             { for first.iter().skip(1).map(sentence) }
             { for cards.iter().map(card) }
             { changes(props) }

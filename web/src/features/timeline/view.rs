@@ -8,9 +8,9 @@ use super::beneath::{add_picker, beneath, seen_beneath};
 use super::dock::DockEdge;
 use crate::components::{About, SurfaceView, failure_card, icon};
 use crate::protocol::{Input, JobId, Looked, Surface};
-use crate::state::{Action, FileEntry, Remote};
+use crate::state::{Action, FileEntry, Phase, Remote};
 use crate::tasks::Tasks;
-use crate::views::{Props, View, chapter, heading};
+use crate::views::{Props, View, chapter, heading, trouble};
 
 /// Buttons of the timeline. Keys are Perfetto's where it has one.
 const BUTTONS: &[(&str, &str, Key)] = &[
@@ -132,6 +132,15 @@ pub fn picture(props: &Props, file: &FileEntry, only: Option<&'static [Key]>) ->
     }
 }
 
+/// Why there is no picture of a file, or not yet.
+pub fn unseen(file: &FileEntry, tasks: &Tasks) -> Html {
+    match (&file.lanes, &file.phase) {
+        (Remote::Failed(failure), _) => failure_card(failure, About::default(), tasks),
+        (_, Phase::Failed(_) | Phase::Cancelled) => trouble(file, None, tasks),
+        _ => html! { <p class="hint">{ "Laying out the slices …" }</p> },
+    }
+}
+
 /// The file of the view and those below it, as far as they are read.
 fn all(props: &Props) -> Vec<JobId> {
     let below = props.together.below.iter().map(|below| &below.file);
@@ -168,10 +177,7 @@ pub fn dock(props: &Props) -> Html {
                 </div>
             </div>
         },
-        Remote::Failed(failure) => failure_card(failure, About::default(), &props.tasks),
-        Remote::Idle | Remote::Pending(_) => {
-            html! { <p class="hint">{ "Laying out the slices …" }</p> }
-        }
+        _ => unseen(&props.file, &props.tasks),
     };
     html! {
         <section class="dock" aria-label="Timeline below the view" data-testid="dock">
