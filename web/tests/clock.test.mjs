@@ -6,7 +6,7 @@ import { after, before, test } from "node:test";
 import { gunzipSync } from "node:zlib";
 
 import { ownTrace, scratch } from "./environment.mjs";
-import { accessibilityFaults, download, launch } from "./harness.mjs";
+import { accessibilityFaults, download, drop, launch, open } from "./harness.mjs";
 import { PATIENCE, card, dropped, id, rows, settled, view } from "./page.mjs";
 
 let browser;
@@ -29,14 +29,16 @@ function times(name) {
 /// The timeline of the first sample, with the second one below it.
 const together = (names, options) => filesTogether(names.map((name) => ownTrace(name)), options);
 
-async function filesTogether(files, options) {
+/// `first` is done in the timeline before the second file is below it.
+async function filesTogether(files, options, first = async () => {}) {
   const session = await dropped(browser, files, options);
   const { page } = session;
   await settled(page);
-  const [first, second] = files.map((file) => path.basename(file));
-  await card(page, first).click();
+  const [above, below] = files.map((file) => path.basename(file));
+  await card(page, above).click();
   await view(page, "timeline");
-  await id(page, "add-beneath").selectOption({ label: second });
+  await first(page);
+  await id(page, "add-beneath").selectOption({ label: below });
   await id(page, "offset").waitFor(PATIENCE);
   await page.waitForFunction(() => [...document.querySelectorAll("canvas.lanes")].filter((canvas) => canvas.width > 200).length === 2, null, PATIENCE);
   await page.waitForTimeout(300);
@@ -201,8 +203,9 @@ test("clocks of two machines are corrected by what the collectives of their rank
   await session.close();
 });
 
-test("the memory of a snapshot is a lane on the clock of a trace", async () => {
-  const { start, end } = times(GLOO[0]);
+/// A snapshot of a block that is in use in the middle of a sample.
+function snapshot(name) {
+  const { start, end } = times(name);
   const us = (share) => Number(start / 1_000n) + Math.round(Number(end - start) / 1_000 * share);
   const event = (action, addr, size, share) => ({ action, addr, size, stream: 0, time_us: us(share), frames: [] });
   const events = [
@@ -211,6 +214,38 @@ test("the memory of a snapshot is a lane on the clock of a trace", async () => {
   ];
   const file = path.join(scratch(), "snapshot.json");
   fs.writeFileSync(file, JSON.stringify({ segments: [], device_traces: [events] }));
+  return { file, us, start };
+}
+
+/// How many pixels of what lies over a picture are drawn on.
+const marked = (page, nth) => page.evaluate((nth) => {
+  const drawn = document.querySelectorAll("canvas.over")[nth];
+  const copy = Object.assign(document.createElement("canvas"), { width: drawn.width, height: drawn.height });
+  const context = copy.getContext("2d");
+  context.drawImage(drawn, 0, 0);
+  return context.getImageData(0, 0, copy.width, copy.height).data.filter((value, at) => at % 4 === 3 && value > 0).length;
+}, nth);
+
+test("what is sought, and which tracks are shown, is the same in a file that is added later", async () => {
+  const both = async (page) => {
+    await id(page, "find-slice").fill("gloo");
+    await id(page, "find-track").fill("thread");
+    await page.waitForTimeout(300);
+  };
+  const session = await filesTogether(GLOO.map((name) => ownTrace(name)), {}, both);
+  const { page } = session;
+  assert.ok(await marked(page, 0) > 0 && await marked(page, 1) > 0, "both have marks");
+  for (const nth of [0, 1]) assert.match((await texts(page, nth)).heads[0], /: thread /, "the first one of all is Steps");
+  await id(page, "find-slice").fill("");
+  await page.waitForTimeout(300);
+  assert.deepEqual([await marked(page, 0), await marked(page, 1)], [0, 0]);
+  await id(page, "find-track").fill("");
+  for (const nth of [0, 1]) assert.match((await texts(page, nth)).heads[0], /: Steps$/);
+  await session.close();
+});
+
+test("the memory of a snapshot is a lane on the clock of a trace", async () => {
+  const { file, us, start } = snapshot(GLOO[0]);
   const session = await filesTogether([ownTrace(GLOO[0]), file]);
   const { page } = session;
   await said(page, "By the clocks of both files.");
@@ -227,5 +262,38 @@ test("the memory of a snapshot is a lane on the clock of a trace", async () => {
   assert.deepEqual(await accessibilityFaults(page), []);
   await id(page, "remove-beneath").click();
   await id(page, "beneath").waitFor({ state: "detached", ...PATIENCE });
+  await session.close();
+});
+
+test("a file below whose worker has crashed says so, and is read again", async () => {
+  const session = await open(browser);
+  const { page } = session;
+  await page.evaluate(() => {
+    globalThis.workers = [];
+    globalThis.Worker = class extends Worker {
+      constructor(...all) {
+        super(...all);
+        globalThis.workers.push(this);
+      }
+    };
+  });
+  await drop(page, "body", [ownTrace(GLOO[0])]);
+  await settled(page);
+  await drop(page, "body", [snapshot(GLOO[0]).file]);
+  await card(page, "snapshot.json").getByText("Memory snapshot").waitFor(PATIENCE);
+  await settled(page);
+  // (The last one that was started reads the snapshot.)
+  await page.evaluate(() => globalThis.workers.at(-1).dispatchEvent(new ErrorEvent("error", { message: "unreachable" })));
+  await id(page, "view-snapshot").getByTestId("failure").waitFor(PATIENCE);
+  await card(page, GLOO[0]).click();
+  await view(page, "timeline");
+  await id(page, "add-beneath").selectOption({ label: "snapshot.json" });
+  const failure = id(page, "beneath").getByTestId("failure");
+  await failure.waitFor(PATIENCE);
+  assert.match(await failure.innerText(), /unreachable[^]*What to do/);
+  assert.deepEqual(await accessibilityFaults(page), []);
+  await failure.getByRole("button", { name: "Try again" }).click();
+  await said(page, "By the clocks of both files.");
+  await id(page, "beneath").getByTestId("surface-over").waitFor(PATIENCE);
   await session.close();
 });

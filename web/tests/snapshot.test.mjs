@@ -295,8 +295,7 @@ test("of several devices the one that ran out of memory comes first, and is name
   await id(page, "view-snapshot").waitFor(PATIENCE);
   assert.match(await id(page, "view-snapshot").innerText(), /Device 1 ran out of memory: an allocation of 80\.0 MiB failed at \/app\/train\.py:20:forward/);
   await moment(page, "Before event 18: 24.0 MiB requested");
-  // (A known fault: Firefox shows the first device in the list, and the right one in the picture.)
-  if (!process.env.KINETOSCOPE_FIREFOX) assert.equal(await id(page, "charted").inputValue(), "1");
+  assert.equal(await id(page, "charted").inputValue(), "1");
   await id(page, "charted").selectOption("0");
   const { peak_index } = JSON.parse(said(at, "--json")).devices["0"].replay;
   await moment(page, `Before event ${peak_index}: 30.0 MiB requested`);

@@ -2,8 +2,8 @@
 
 use yew::prelude::*;
 
+use super::Select;
 use crate::protocol::JobId;
-use crate::tasks::browser::chosen_place;
 
 /// The choice; nothing where there is no other file. `none` is what it says where none is chosen.
 pub fn file_picker(
@@ -16,25 +16,16 @@ pub fn file_picker(
     if others.is_empty() {
         return html! {};
     }
-    let chosen = chosen.filter(|chosen| others.iter().any(|(other, _)| other == chosen));
-    let onchange = {
-        let others = others.to_vec();
-        Callback::from(move |event: Event| {
-            let place = chosen_place(&event).and_then(|place| place.checked_sub(1));
-            on_choice.emit(place.and_then(|place| others.get(place)).map(|(other, _)| *other));
-        })
-    };
-    // (By their keys: where the chosen one leaves the list, the first one is chosen again.)
-    let option = |(other, name): &(JobId, String)| {
-        html! { <option key={other.0} selected={chosen == Some(*other)}>{ name }</option> }
-    };
+    let jobs: Vec<JobId> = others.iter().map(|(job, _)| *job).collect();
+    let chosen = jobs.iter().position(|job| chosen == Some(*job));
+    let on_choice = on_choice
+        .reform(move |place: Option<usize>| place.and_then(|place| jobs.get(place)).copied());
     html! {
         <label class="step-picker">
             <span>{ label }</span>
-            <select {onchange} data-testid={id}>
-                <option selected={chosen.is_none()}>{ none }</option>
-                { for others.iter().map(option) }
-            </select>
+            <Select {chosen} {on_choice} {none} test_id={id}>
+                { for others.iter().map(|(_, name)| html! { <option>{ name }</option> }) }
+            </Select>
         </label>
     }
 }

@@ -17,6 +17,7 @@ mod lanes;
 mod later;
 mod nav;
 mod record;
+mod select;
 mod status_bar;
 mod surface;
 
@@ -31,4 +32,5 @@ pub use icon::icon;
 pub use lanes::{lanes_under_ruler, place_list};
 pub use later::Later;
 pub use record::record_link;
+pub use select::Select;
 pub use surface::SurfaceView;

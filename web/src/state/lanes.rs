@@ -2,20 +2,23 @@
 
 use super::effect::Effect;
 use super::next::Next;
-use super::{Remote, View};
+use super::{Phase, Remote, View};
 use crate::protocol::{Input, JobId, Program, Request, Surface};
 
 /// Has the lanes of a trace drawn, once it is read, or the memory of a snapshot.
 pub(crate) fn draw(next: &mut Next, job: JobId) {
     let Some(file) = next.state.file(job).filter(|file| file.lanes == Remote::Idle) else { return };
+    // (The workers of such a file have ended. One of them may have crashed, and would again.)
+    if matches!(file.phase, Phase::Failed(_) | Phase::Cancelled) {
+        return;
+    }
     if file.has_memory_over_time() {
-        // (The worker of a snapshot runs as long as its file is open.)
         let id = next.number();
         next.update(job, |file| file.lanes = Remote::Pending(id));
         next.effects.push(Effect::Post(id, Request::Levels { job }));
         return;
     }
-    if file.opened.is_none() || !file.ledger.asked.first_runs {
+    if file.opened.is_none() {
         return;
     }
     let id = next.number();

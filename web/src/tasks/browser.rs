@@ -1,6 +1,6 @@
 //! The few things of the window that several tasks need.
 
-use js_sys::{Error, Object, Reflect};
+use js_sys::{Error, Object};
 use wasm_bindgen::{JsCast, JsValue};
 use web_sys::{Event, ScrollIntoViewOptions, ScrollLogicalPosition};
 
@@ -40,15 +40,6 @@ pub fn fit_view() {
         nearest.set_block(ScrollLogicalPosition::Nearest);
         used.scroll_into_view_with_scroll_into_view_options(&nearest);
     }
-}
-
-/// Which option of a select field was chosen, from 0.
-#[must_use]
-pub fn chosen_place(event: &Event) -> Option<usize> {
-    let field = JsValue::from(event.target()?);
-    let place = Reflect::get(&field, &"selectedIndex".into()).ok()?.as_f64()?;
-    // -1 is none.
-    (place >= 0.0).then_some(place as usize)
 }
 
 /// The text of a thrown value.

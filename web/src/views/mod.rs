@@ -164,48 +164,28 @@ impl Props {
 #[component]
 pub fn FileView(props: &Props) -> Html {
     let Props { file, view, tasks, .. } = props;
-    let job = file.job;
     if let Some(described) = &props.aside {
         return aside::view(described);
     }
     if let Some(Aside::Snapshot { is_timeline, chapters, charts, .. }) = file.aside.as_deref() {
         return snapshot::view(props, chapters, charts, *is_timeline);
     }
-    let retry = {
-        let tasks = tasks.clone();
-        Callback::from(move |()| tasks.retry(job))
-    };
     let stopped = matches!(file.phase, Phase::Failed(_) | Phase::Cancelled | Phase::Asking);
     let content = empty_without_gpu(props).or_else(|| (view.def().render)(props));
     // Of what could not be read at all there is only the name.
     let bare = stopped && content.is_none();
-    let trouble = match &file.phase {
-        Phase::Failed(failure) => {
-            let file = (!bare).then_some(&*file.name);
-            let about = About { file, on_retry: Some(retry), ..About::default() };
-            html! {
-                <>
-                    { failure_card(failure, about, tasks) }
-                    { snapshot::part_of_failed(props) }
-                </>
-            }
-        }
-        Phase::Cancelled => html! {
-            <section class="card stopped" data-testid="stopped">
-                <h2>{ "Stopped" }</h2>
-                <p>{ format!("Reading {} was stopped.", file.name) }</p>
-                <p class="card-actions"><button onclick={retry.reform(|_: MouseEvent| ())}>{ "Read it again" }</button></p>
-            </section>
-        },
+    let rest = match &file.phase {
+        Phase::Failed(_) => snapshot::part_of_failed(props),
         Phase::Asking => snapshot::question(props),
-        Phase::Working(_) | Phase::Ready => html! {},
+        Phase::Working(_) | Phase::Cancelled | Phase::Ready => html! {},
     };
     html! {
         <article class={classes!("view", format!("view-{}", view.id()))} data-testid={format!("view-{}", view.id())}>
             if bare {
                 { heading(&file.name, "") }
             }
-            { trouble }
+            { trouble(file, (!bare).then_some(&*file.name), tasks) }
+            { rest }
             if matches!(view, View::Breakdown | View::Compare | View::Downloads) {
                 { props.whole("This view is") }
             }
@@ -214,10 +194,33 @@ pub fn FileView(props: &Props) -> Html {
     }
 }
 
-/// The timeline below the view of a trace; `None` where the view is the timeline, or there is none.
+/// Why a file was not read, or not to its end, and how to read it again. `name`: of the file, where it is not in sight.
+pub(crate) fn trouble(file: &FileEntry, name: Option<&str>, tasks: &Tasks) -> Html {
+    let (job, again) = (file.job, tasks.clone());
+    let retry = Callback::from(move |()| again.retry(job));
+    match &file.phase {
+        Phase::Failed(failure) => {
+            let about = About { file: name, on_retry: Some(retry), ..About::default() };
+            failure_card(failure, about, tasks)
+        }
+        Phase::Cancelled => html! {
+            <section class="card stopped" data-testid="stopped">
+                <h2>{ "Stopped" }</h2>
+                <p>{ format!("Reading {} was stopped.", file.name) }</p>
+                <p class="card-actions"><button onclick={retry.reform(|_: MouseEvent| ())}>{ "Read it again" }</button></p>
+            </section>
+        },
+        Phase::Working(_) | Phase::Asking | Phase::Ready => html! {},
+    }
+}
+
+/// The timeline below the view of a trace; `None` where the view is the timeline, or there is none. (The view itself says why a file
+/// was not read to its end.)
 #[must_use]
 pub fn docked(props: &Props) -> Option<Html> {
-    let shown = props.view != View::Timeline && props.file.opened.is_some();
+    let file = &props.file;
+    let stopped = matches!(file.phase, Phase::Failed(_) | Phase::Cancelled);
+    let shown = props.view != View::Timeline && file.opened.is_some() && !stopped;
     shown.then(|| timeline::dock(props))
 }
 

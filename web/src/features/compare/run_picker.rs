@@ -4,11 +4,10 @@ use kinetoscope::report::Cell;
 use yew::prelude::*;
 
 use super::queries::{Other, reasons};
-use crate::components::icon;
+use crate::components::{Select, icon};
 use crate::protocol::{Chapter, JobId, Verdict};
 use crate::state::{Action, Role};
 use crate::tasks::Tasks;
-use crate::tasks::browser::chosen_place;
 
 /// The choice of the other run: A is the file of the view, B is `chosen` among `others`.
 pub fn run_picker(
@@ -17,12 +16,11 @@ pub fn run_picker(
     chosen: Option<JobId>,
     tasks: &Tasks,
 ) -> Html {
-    let onchange = {
+    let jobs: Vec<JobId> = others.iter().map(|other| other.job).collect();
+    let place = jobs.iter().position(|job| chosen == Some(*job));
+    let on_choice = {
         let tasks = tasks.clone();
-        let jobs: Vec<JobId> = others.iter().map(|other| other.job).collect();
-        Callback::from(move |event: Event| {
-            // The first option is none of them.
-            let place = chosen_place(&event).and_then(|place| place.checked_sub(1));
+        Callback::from(move |place: Option<usize>| {
             let other = place.and_then(|place| jobs.get(place)).copied();
             match (other, chosen) {
                 (Some(other), _) => tasks.dispatch(Action::RoleSet(other, Role::Baseline(job))),
@@ -40,12 +38,9 @@ pub fn run_picker(
             <div class="run">
                 <dt><label for="compare-with"><span class="run-letter">{ "B" }</span>{ " compared with" }</label></dt>
                 <dd>
-                    <select id="compare-with" {onchange} data-testid="compare-with">
-                        <option selected={chosen.is_none()}>{ "Choose a trace…" }</option>
-                        { for others.iter().map(|other| html! {
-                            <option selected={chosen == Some(other.job)}>{ &other.name }</option>
-                        }) }
-                    </select>
+                    <Select id="compare-with" chosen={place} {on_choice} none="Choose a trace…" test_id="compare-with">
+                        { for others.iter().map(|other| html! { <option>{ &other.name }</option> }) }
+                    </Select>
                 </dd>
             </div>
         </dl>

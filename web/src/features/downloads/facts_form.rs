@@ -6,11 +6,11 @@ use kinetoscope::artifacts::{FACT_FIELDS, FactField, FactKind};
 use kinetoscope::report::units;
 use kinetoscope::words;
 use wasm_bindgen::JsCast;
-use web_sys::{File, HtmlInputElement, HtmlSelectElement};
+use web_sys::{File, HtmlInputElement};
 use yew::prelude::*;
 
 use super::queries::{Errors, SERVER_ARGS, error_of};
-use crate::components::icon;
+use crate::components::{Select, icon};
 use crate::state::{Action, ArtifactForm, ServerArgs};
 use crate::tasks::{Tasks, files};
 
@@ -145,7 +145,7 @@ fn fact(
     tasks: &Tasks,
 ) -> Html {
     let value = form.facts.get(field.key).map_or("", String::as_str);
-    let choices: &[&str] = match field.kind {
+    let choices: &'static [&str] = match field.kind {
         FactKind::Choice(words) => words,
         FactKind::YesNo => &["yes", "no"],
         _ => {
@@ -162,22 +162,17 @@ fn fact(
         }
     };
     let id = format!("fact-{}", field.key);
-    let onchange = Callback::from(move |event: Event| {
-        let field = event.target().and_then(|of| of.dyn_into::<HtmlSelectElement>().ok());
-        if let Some(field) = field {
-            on_input.emit(field.value());
-        }
+    let on_choice = on_input.reform(move |place: Option<usize>| {
+        place.and_then(|place| choices.get(place)).copied().unwrap_or_default().to_owned()
     });
+    let chosen = choices.iter().position(|word| *word == value);
     let help_id = format!("{id}-help");
     html! {
         <div key={field.key} class={classes!("fact", error.is_some().then_some("wrong"))}>
             <label class="fact-title" for={id.clone()}>{ field.title }</label>
-            <select {id} {onchange} aria-describedby={help_id.clone()} aria-invalid={error.is_some().to_string()} data-testid={format!("fact-{}", field.key)}>
-                <option value="" selected={value.is_empty()}>{ "not set" }</option>
-                { for choices.iter().map(|word| html! {
-                    <option value={*word} selected={*word == value}>{ words::stage(word).show() }</option>
-                }) }
-            </select>
+            <Select id={id.clone()} {chosen} {on_choice} none="not set" described_by={help_id.clone()} is_wrong={error.is_some()} test_id={id}>
+                { for choices.iter().map(|word| html! { <option value={*word}>{ words::stage(word).show() }</option> }) }
+            </Select>
             { help(&help_id, field.help, error) }
         </div>
     }

@@ -10,7 +10,7 @@ use yew::prelude::*;
 use super::queries::{
     CardState, MANY_FILES, Mood, SplitName, health, is_repeated, keeps, split_names,
 };
-use crate::components::icon;
+use crate::components::{Select, icon};
 use crate::features::several::companions::role_question;
 use crate::features::several::queries::choices::{Choice, Question};
 use crate::protocol::{Aside, JobId};
@@ -18,7 +18,6 @@ use crate::queries::status::{card_text, percent_read};
 use crate::shared::Shared;
 use crate::state::{Action, FileEntry, Phase, Role};
 use crate::tasks::Tasks;
-use crate::tasks::browser::chosen_place;
 
 /// The files and which one is shown.
 #[derive(Clone, PartialEq, Properties)]
@@ -210,13 +209,13 @@ fn role_field(file: &FileEntry, choices: &[Choice], tasks: &Tasks) -> Html {
     }
     let roles: Vec<Role> = choices.iter().map(|choice| choice.role).collect();
     let (tasks, job) = (tasks.clone(), file.job);
-    let onchange = Callback::from(move |event: Event| {
-        if let Some(role) = chosen_place(&event).and_then(|place| roles.get(place)) {
+    let on_choice = Callback::from(move |place: Option<usize>| {
+        if let Some(role) = place.and_then(|place| roles.get(place)) {
             tasks.dispatch(Action::RoleSet(job, *role));
         }
     });
-    let option =
-        |choice: &Choice| html! { <option selected={choice.chosen}>{ &choice.text }</option> };
+    let chosen = choices.iter().position(|choice| choice.chosen);
+    let option = |choice: &Choice| html! { <option>{ &choice.text }</option> };
     let groups = choices.chunk_by(|a, b| a.role.of() == b.role.of());
     let group = |group: &[Choice]| match group {
         [first, ..] if first.role.of().is_some() => html! {
@@ -225,9 +224,9 @@ fn role_field(file: &FileEntry, choices: &[Choice], tasks: &Tasks) -> Html {
         _ => html! { { for group.iter().map(option) } },
     };
     html! {
-        <select class="file-card-role" aria-label={format!("Role of {}", file.name)} {onchange} data-testid="role">
+        <Select class="file-card-role" name={format!("Role of {}", file.name)} {chosen} {on_choice} test_id="role">
             { for groups.map(group) }
-        </select>
+        </Select>
     }
 }
 

@@ -2,11 +2,10 @@
 
 use yew::prelude::*;
 
-use crate::components::{Later, drawing, finding_card};
+use crate::components::{Later, Select, drawing, finding_card};
 use crate::features::snapshot::view as snapshot;
-use crate::protocol::{Chapter, Diagnosis, StepWindow};
+use crate::protocol::{Chapter, Diagnosis};
 use crate::state::Action;
-use crate::tasks::browser::chosen_place;
 use crate::views::{Props, heading};
 
 /// Everything that the rules found, after what to do.
@@ -57,23 +56,17 @@ pub fn step_picker(props: &Props) -> Html {
         return html! {};
     }
     let (tasks, known) = (props.tasks.clone(), steps.clone());
-    let onchange = Callback::from(move |event: Event| {
-        // The first option is all of them.
-        if let Some(place) = chosen_place(&event) {
-            let step = place.checked_sub(1).and_then(|at| known.get(at).cloned());
-            tasks.dispatch(Action::StepShown(job, step));
-        }
+    let on_choice = Callback::from(move |place: Option<usize>| {
+        let step = place.and_then(|place| known.get(place).cloned());
+        tasks.dispatch(Action::StepShown(job, step));
     });
-    let option = |step: &StepWindow| {
-        html! { <option selected={chosen == Some(step)}>{ &step.name }</option> }
-    };
+    let chosen = steps.iter().position(|step| chosen == Some(step));
     html! {
         <label class="step-picker">
             <span>{ "Step" }</span>
-            <select {onchange} data-testid="step">
-                <option selected={chosen.is_none()}>{ "All" }</option>
-                { for steps.iter().map(option) }
-            </select>
+            <Select {chosen} {on_choice} none="All" test_id="step">
+                { for steps.iter().map(|step| html! { <option>{ &step.name }</option> }) }
+            </Select>
         </label>
     }
 }

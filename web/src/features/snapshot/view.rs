@@ -5,11 +5,10 @@ use kinetoscope::scene::Key;
 use yew::prelude::*;
 
 use super::event_range::EventRangeForm;
-use crate::components::{Later, SurfaceView, file_picker, finding_card, swatch};
+use crate::components::{Later, Select, SurfaceView, file_picker, finding_card, swatch};
 use crate::protocol::{Chapter, Charted, Input, JobId, MemoryPictures, Surface};
 use crate::state::{Action, Remote};
-use crate::tasks::browser::chosen_place;
-use crate::views::{Props, chapter, heading, sentence};
+use crate::views::{Props, chapter, heading, sentence, trouble};
 
 /// Buttons of the chart of memory.
 const OF_MEMORY: &[(&str, &str, Key)] = &[
@@ -49,6 +48,7 @@ pub fn view(props: &Props, chapters: &[Chapter], charts: &[Charted], is_timeline
     html! {
         <article class="view view-snapshot" data-testid="view-snapshot">
             { heading("Memory", finding) }
+            { trouble(&props.file, None, &props.tasks) }
             { for first.iter().skip(1).map(sentence) }
             { for cards.iter().map(card) }
             { changes(props) }
@@ -189,13 +189,10 @@ fn pictures(props: &Props, charts: &[Charted], what: Pictured) -> Html {
     let legend = looked.map_or(legend, |looked| &looked.legend);
     let stacked_by = looked.map_or("call site", |looked| &looked.stacked_by);
     let (job, tasks) = (props.file.job, props.tasks.clone());
-    let device = |(place, of): (usize, &Charted)| {
-        html! { <option selected={place == chosen}>{ &of.device }</option> }
-    };
-    let onchange = {
+    let on_choice = {
         let tasks = tasks.clone();
-        Callback::from(move |event: Event| {
-            if let Some(place) = chosen_place(&event) {
+        Callback::from(move |place: Option<usize>| {
+            if let Some(place) = place {
                 tasks.look(job, Surface::Memory, Input::Device(place as u32), None);
             }
         })
@@ -226,9 +223,9 @@ fn pictures(props: &Props, charts: &[Charted], what: Pictured) -> Html {
             if charts.len() > 1 {
                 <label class="step-picker">
                     <span>{ "Device" }</span>
-                    <select {onchange} data-testid="charted">
-                        { for charts.iter().enumerate().map(device) }
-                    </select>
+                    <Select {chosen} {on_choice} test_id="charted">
+                        { for charts.iter().map(|of| html! { <option>{ &of.device }</option> }) }
+                    </Select>
                 </label>
             }
             { surface(Surface::Memory, "Memory over the recorded events. Arrow keys move the cursor.", buttons) }

@@ -5,8 +5,8 @@ use yew::prelude::*;
 
 use super::queries::clock::{Below, in_us, offset_ns};
 use super::state::Change;
-use super::view::picture;
-use crate::components::{About, failure_card, file_picker, icon};
+use super::view::{picture, unseen};
+use crate::components::{file_picker, icon};
 use crate::protocol::JobId;
 use crate::state::{Action, Remote};
 use crate::views::{Props, chapter};
@@ -54,10 +54,7 @@ fn one(props: &Props, below: &Below) -> Html {
     });
     let content = match &file.lanes {
         Remote::Ready(_) => picture(props, file, Some(&[])),
-        Remote::Failed(failure) => failure_card(failure, About::default(), &props.tasks),
-        Remote::Idle | Remote::Pending(_) => {
-            html! { <p class="hint">{ "Laying out the slices …" }</p> }
-        }
+        _ => unseen(file, &props.tasks),
     };
     html! {
         <section key={job.0} class="beneath" aria-label={format!("{name} on the same clock")} data-testid="beneath">

@@ -100,13 +100,16 @@ fn catch_up(next: &mut Next) {
 
 #[cfg(test)]
 mod tests {
+    use std::rc::Rc;
+
     use super::*;
     use crate::protocol::{
-        Analyses, Aside, Charted, LanesFacts, Opened, Plan, Program, Request, Response, Triage,
+        Analyses, Aside, Charted, Format, LanesFacts, Opened, Plan, Program, Request, Response,
+        Triage,
     };
     use crate::shared::Shared;
     use crate::state::testing::{said, step};
-    use crate::state::{Action, Effect, FileEntry, State};
+    use crate::state::{Action, Effect, FileEntry, Phase, Purpose, Remote, State};
 
     const FIRST: JobId = JobId(1);
     const SECOND: JobId = JobId(2);
@@ -238,11 +241,10 @@ mod tests {
         assert_eq!(page.axes().len(), 2);
     }
 
-    #[test]
-    fn the_memory_of_a_snapshot_is_below_a_trace_once_its_program_has_written_it_down() {
-        let mut page = Page::two();
-        let snapshot = JobId(3);
-        let aside = |has_times| Aside::Snapshot {
+    const SNAPSHOT: JobId = JobId(3);
+
+    fn aside(has_times: bool) -> Action {
+        let aside = Aside::Snapshot {
             is_timeline: false,
             summary: String::new(),
             chapters: Vec::new(),
@@ -250,20 +252,64 @@ mod tests {
             summed: Vec::new(),
             run: Vec::new(),
         };
-        page.act(Action::Added(snapshot, "snapshot.json".to_owned(), 10));
+        said(Response::Aside { job: SNAPSHOT, aside })
+    }
+
+    /// How often the memory of the snapshot was asked for since it was looked at last.
+    fn n_asked(page: &mut Page) -> usize {
+        let is_asked = |effect: &Effect| matches!(effect, Effect::Post(_, Request::Levels { job }) if *job == SNAPSHOT);
+        std::mem::take(&mut page.effects).iter().filter(|effect| is_asked(effect)).count()
+    }
+
+    #[test]
+    fn the_memory_of_a_snapshot_is_below_a_trace_once_its_program_has_written_it_down() {
+        let mut page = Page::two();
+        page.act(Action::Added(SNAPSHOT, "snapshot.json".to_owned(), 10));
         page.act(Action::Selected(FIRST));
-        page.act(said(Response::Aside { job: snapshot, aside: aside(false) }));
+        page.act(aside(false));
         assert_eq!(clock::together(&page.state, FIRST).others.len(), 1, "it has no times");
-        page.act(said(Response::Aside { job: snapshot, aside: aside(true) }));
+        page.act(aside(true));
         assert_eq!(clock::together(&page.state, FIRST).others.len(), 2);
-        page.act(Action::Beneath(FIRST, snapshot, Change::Added));
-        let is_asked = |effect: &Effect| matches!(effect, Effect::Post(_, Request::Levels { job }) if *job == snapshot);
-        assert_eq!(page.effects.iter().filter(|effect| is_asked(effect)).count(), 1);
-        page.act(said(Response::Levels { job: snapshot, recorded: vec![1] }));
-        assert!(page.effects.contains(&Effect::Load(snapshot, Program::Lanes)));
+        page.act(Action::Beneath(FIRST, SNAPSHOT, Change::Added));
+        assert_eq!(n_asked(&mut page), 1);
+        page.act(said(Response::Levels { job: SNAPSHOT, recorded: vec![1] }));
+        assert!(page.effects.contains(&Effect::Load(SNAPSHOT, Program::Lanes)));
         page.axes();
-        page.read(snapshot, AT, 2_000);
+        page.read(SNAPSHOT, AT, 2_000);
         assert_eq!(page.axes().len(), 2);
+    }
+
+    #[test]
+    fn a_worker_that_crashed_is_asked_for_no_picture_until_its_file_is_read_again() {
+        let mut page = Page::two();
+        page.act(Action::Added(SNAPSHOT, "snapshot.json".to_owned(), 10));
+        page.act(Action::Selected(FIRST));
+        page.act(aside(true));
+        page.act(Action::Beneath(FIRST, SNAPSHOT, Change::Added));
+        page.change(Change::Added);
+        page.effects.clear();
+        for job in [SNAPSHOT, SECOND] {
+            page.act(Action::WorkerLost(job, Rc::default()));
+            page.act(Action::Selected(FIRST));
+            assert!(matches!(page.file(job).phase, Phase::Failed(_)), "it says what happened");
+            assert_eq!(page.file(job).lanes, Remote::Idle);
+        }
+        assert!(!page.effects.contains(&Effect::Start(SECOND, Program::Lanes)));
+        assert_eq!(n_asked(&mut page), 0);
+        page.act(Action::Restarted(SNAPSHOT));
+        page.act(aside(true));
+        assert_eq!(n_asked(&mut page), 1);
+    }
+
+    #[test]
+    fn a_picture_that_ended_with_a_repair_is_drawn_again() {
+        let mut page = Page::two();
+        page.act(Action::RepairAsked(FIRST, Format::Gzip, Purpose::Download));
+        page.effects.clear();
+        page.act(Action::Cancelled(FIRST));
+        assert!(page.effects.contains(&Effect::Start(FIRST, Program::Lanes)));
+        page.read(FIRST, AT, 1_000);
+        assert!(page.file(FIRST).lanes.ready().is_some());
     }
 
     #[test]

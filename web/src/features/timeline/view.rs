@@ -8,9 +8,9 @@ use super::beneath::{add_picker, beneath, seen_beneath};
 use super::dock::DockEdge;
 use crate::components::{About, SurfaceView, failure_card, icon};
 use crate::protocol::{Input, JobId, Looked, Surface};
-use crate::state::{Action, FileEntry, Remote};
+use crate::state::{Action, FileEntry, Phase, Remote};
 use crate::tasks::Tasks;
-use crate::views::{Props, View, chapter, heading};
+use crate::views::{Props, View, chapter, heading, trouble};
 
 /// Buttons of the timeline. Keys are Perfetto's where it has one.
 const BUTTONS: &[(&str, &str, Key)] = &[
@@ -104,8 +104,7 @@ pub fn view(props: &Props) -> Option<Html> {
                 { "Click to select a slice. Drag to select a range, or choose its ends (I, O). Shift and drag to move. The wheel scrolls; with Ctrl it zooms." }
             </p>
             <div class="pickers">
-                { search(props) }
-                <TrackField jobs={all(props)} tasks={props.tasks.clone()} />
+                <SoughtFields jobs={all(props)} tasks={props.tasks.clone()} />
                 { add_picker(props) }
             </div>
             <div class="clock">
@@ -133,9 +132,19 @@ pub fn picture(props: &Props, file: &FileEntry, only: Option<&'static [Key]>) ->
     }
 }
 
-/// The file of the view and those below it.
+/// Why there is no picture of a file, or not yet.
+pub fn unseen(file: &FileEntry, tasks: &Tasks) -> Html {
+    match (&file.lanes, &file.phase) {
+        (Remote::Failed(failure), _) => failure_card(failure, About::default(), tasks),
+        (_, Phase::Failed(_) | Phase::Cancelled) => trouble(file, None, tasks),
+        _ => html! { <p class="hint">{ "Laying out the slices …" }</p> },
+    }
+}
+
+/// The file of the view and those below it, as far as they are read.
 fn all(props: &Props) -> Vec<JobId> {
-    let below = props.together.below.iter().map(|below| below.file.job);
+    let below = props.together.below.iter().map(|below| &below.file);
+    let below = below.filter(|file| file.lanes.ready().is_some()).map(|file| file.job);
     std::iter::once(props.file.job).chain(below).collect()
 }
 
@@ -168,10 +177,7 @@ pub fn dock(props: &Props) -> Html {
                 </div>
             </div>
         },
-        Remote::Failed(failure) => failure_card(failure, About::default(), &props.tasks),
-        Remote::Idle | Remote::Pending(_) => {
-            html! { <p class="hint">{ "Laying out the slices …" }</p> }
-        }
+        _ => unseen(&props.file, &props.tasks),
     };
     html! {
         <section class="dock" aria-label="Timeline below the view" data-testid="dock">
@@ -197,64 +203,60 @@ fn in_perfetto(props: &Props, seen: &Looked) -> Html {
 }
 
 #[derive(Clone, PartialEq, Properties)]
-struct TrackFieldProps {
+struct SoughtProps {
     jobs: Vec<JobId>,
     tasks: Tasks,
 }
 
-/// Which tracks are shown; all of them once the field is gone.
+/// A search by name, and which tracks are shown: all of them once the field is gone.
 #[component]
-fn TrackField(props: &TrackFieldProps) -> Html {
-    let TrackFieldProps { jobs, tasks } = props.clone();
-    let field = use_node_ref();
+fn SoughtFields(props: &SoughtProps) -> Html {
+    let SoughtProps { jobs, tasks } = props.clone();
+    let (find, tracks) = (use_node_ref(), use_node_ref());
     {
-        let (field, tasks) = (field.clone(), tasks.clone());
+        let (find, tracks, tasks) = (find.clone(), tracks.clone(), tasks.clone());
+        // A file that comes later, or is read again, is told both texts as well.
         use_effect_with(jobs.clone(), move |jobs| {
-            let text = field.cast::<HtmlInputElement>().map(|field| field.value());
-            look_at_all(&tasks, jobs, &Input::Tracks(text.unwrap_or_default()));
+            let text = |field: &NodeRef| {
+                field.cast::<HtmlInputElement>().map(|field| field.value()).unwrap_or_default()
+            };
+            look_at_all(&tasks, jobs, &Input::Tracks(text(&tracks)));
+            look_at_all(&tasks, jobs, &Input::Find(text(&find)));
             let jobs = jobs.clone();
             move || look_at_all(&tasks, &jobs, &Input::Tracks(String::new()))
         });
     }
-    let oninput = Callback::from(move |event: InputEvent| {
-        if let Some(field) = event.target_dyn_into::<HtmlInputElement>() {
-            look_at_all(&tasks, &jobs, &Input::Tracks(field.value()));
+    let first = props.jobs.first().copied();
+    let on_text = |input: fn(String) -> Input| {
+        let (jobs, tasks) = (jobs.clone(), tasks.clone());
+        Callback::from(move |event: InputEvent| {
+            if let Some(field) = event.target_dyn_into::<HtmlInputElement>() {
+                look_at_all(&tasks, &jobs, &input(field.value()));
+            }
+        })
+    };
+    let (on_find, on_tracks) = (on_text(Input::Find), on_text(Input::Tracks));
+    let onkeydown = Callback::from(move |event: KeyboardEvent| {
+        if let Some(job) = first.filter(|_| event.key() == "Enter") {
+            let found = Input::Key { key: Key::Found, shift: event.shift_key() };
+            tasks.look(job, Surface::Over, found, None);
         }
     });
     html! {
-        <label class="step-picker">
-            <span>{ "Tracks" }</span>
-            <input ref={field} type="search" {oninput} placeholder="Part of a track's name" data-testid="find-track" />
-        </label>
+        <>
+            <label class="step-picker">
+                <span>{ "Find" }</span>
+                <input ref={find} type="search" oninput={on_find} {onkeydown} placeholder="Part of a name" data-testid="find-slice" />
+            </label>
+            <label class="step-picker">
+                <span>{ "Tracks" }</span>
+                <input ref={tracks} type="search" oninput={on_tracks} placeholder="Part of a track's name" data-testid="find-track" />
+            </label>
+        </>
     }
 }
 
 /// Does something to the lanes of several files.
 fn look_at_all(tasks: &Tasks, jobs: &[JobId], input: &Input) {
     jobs.iter().for_each(|job| tasks.look(*job, Surface::Over, input.clone(), None));
-}
-
-/// A search by name.
-fn search(props: &Props) -> Html {
-    let (job, tasks) = (props.file.job, props.tasks.clone());
-    let oninput = {
-        let (jobs, tasks) = (all(props), tasks.clone());
-        Callback::from(move |event: InputEvent| {
-            if let Some(field) = event.target_dyn_into::<HtmlInputElement>() {
-                look_at_all(&tasks, &jobs, &Input::Find(field.value()));
-            }
-        })
-    };
-    let onkeydown = Callback::from(move |event: KeyboardEvent| {
-        if event.key() == "Enter" {
-            let found = Input::Key { key: Key::Found, shift: event.shift_key() };
-            tasks.look(job, Surface::Over, found, None);
-        }
-    });
-    html! {
-        <label class="step-picker">
-            <span>{ "Find" }</span>
-            <input type="search" {oninput} {onkeydown} placeholder="Part of a name" data-testid="find-slice" />
-        </label>
-    }
 }
