@@ -129,19 +129,26 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
             place.name
         ));
     }
-    let is_slowed = || {
-        facts
-            .devices()
-            .any(|device| device.name == most.device && device.slowed_by_recording().is_some())
-    };
-    if matches!(most.part, WallPart::Launch | WallPart::Start | WallPart::HostCompute)
-        && is_slowed()
-    {
-        text.push_str(SLOWED);
-    } else if of_cpu && of(Rule::Profiler, "inflated").is_some() {
-        text.push_str(STACKS);
-    }
+    text.push_str(recorded(facts, findings, most));
     Some(text)
+}
+
+/// What recording did to a part that the CPU has; empty where that is not known.
+fn recorded(facts: &Facts<'_>, findings: &[Finding], most: &WallRow) -> &'static str {
+    let of_launches = [WallPart::Launch, WallPart::Start, WallPart::HostCompute];
+    if !of_launches.contains(&most.part) {
+        return "";
+    }
+    let device = of_row(facts, &most.device);
+    let has_stacks = || {
+        let is_it = |found: &Finding| found.rule == Rule::Profiler && found.verdict == "inflated";
+        most.part != WallPart::Start && findings.iter().any(is_it)
+    };
+    match device.is_some_and(|device| device.slowed_by_recording().is_some()) {
+        true => SLOWED,
+        false if has_stacks() => STACKS,
+        false => "",
+    }
 }
 
 /// How the device of a row is called.

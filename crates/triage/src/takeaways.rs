@@ -1,5 +1,6 @@
 //! What to know first, in sentences: the largest cause of lost wall time, then what the GPU time goes to, then what to do.
 
+mod communication;
 mod limits;
 
 use catalog::Category;
@@ -13,6 +14,7 @@ use super::idle::cause::Cause;
 use super::priority::Priority;
 use super::report::Coverage;
 use super::tables::DeviceTables;
+use communication::communication;
 use timeline::percent;
 
 pub(super) use limits::{BLOCKED_PCT, Limits};
@@ -30,17 +32,8 @@ const UNREAL_PCT: f64 = 50.0;
 const BARE_PCT: f64 = 5.0;
 /// Where set-up takes this share of the GPU span, what the GPU did is that of a first run, in percent.
 const FIRST_RUN_PCT: f64 = 50.0;
-/// Collectives of known sizes stand for all from this share of their time on, in percent.
-const COMPARED_PCT: f64 = 50.0;
 /// Convolutions are told with their GEMMs only where this share of GPU time maps to ops, in percent.
 const MAPPED_PCT: f64 = 95.0;
-/// Waiting for other ranks gets a sentence from this share of the compared collectives on, in percent.
-const WAITING_PCT: f64 = 20.0;
-/// Launches of a kernel are few if they are no more than this, and all of communication are so many times as many or more.
-const MOST_FEW: u64 = 20;
-const FEW_OF: u64 = 5;
-/// Characters of a kernel's name in a sentence.
-const NAME_LENGTH: usize = 56;
 /// A second category is named from this share of GPU time on, in percent.
 const SECOND_PCT: f64 = 5.0;
 
@@ -255,85 +248,6 @@ fn composition(time: &DeviceTime, convolution_gemm_ns: i64) -> Option<String> {
         _ => String::new(),
     };
     Some(format!("{of}{begin} GPU time goes to {} ({}){then}.", first.title(), share(first, ns)))
-}
-
-/// Communication with what of it is exposed: that is what overlap could hide.
-fn communication(seen: &Seen<'_>) -> Option<(i64, String)> {
-    let Seen { time, tp, waiting, n_devices, .. } = seen;
-    let of = time.by_category.iter().find(|(category, _)| *category == Category::Communication);
-    let total_ns = of.map_or(0, |(_, ns)| *ns);
-    let exposed_ns = time.exposed_communication_ns;
-    if percent(total_ns, time.total_ns) < COMMUNICATION_PCT {
-        return None;
-    }
-    let ranks = match tp {
-        Some(tp) if *tp > 1 => format!(" over {tp} tensor-parallel ranks"),
-        _ => String::new(),
-    };
-    let exposed = if exposed_ns == 0 {
-        "none of it is exposed".to_owned()
-    } else {
-        format!(
-            "{} of it is exposed ({} of {})",
-            units::time(exposed_ns),
-            units::percent(percent(exposed_ns, time.span_ns)),
-            spans(*n_devices)
-        )
-    };
-    // (What was compared stands for the rest only where it is most of it.)
-    let compared = waiting.as_ref().filter(|of| percent(of.total_ns, total_ns) >= COMPARED_PCT);
-    let waits = match compared {
-        Some(Waiting { n_calls, total_ns, excess_ns, name })
-            if percent(*excess_ns, *total_ns) >= WAITING_PCT =>
-        {
-            format!(
-                " At least {} of it is probably waiting for other ranks, most of that in {name}: an estimate from {}, by what each takes \
-                 longer than the fast ones of its size, or than the best rate of its group allows.",
-                units::time(*excess_ns),
-                units::plural(*n_calls, "collective", "collectives"),
-            )
-        }
-        Some(_) => String::new(),
-        // (Of ranks in one file the diagnosis compares the collectives themselves.)
-        None if *n_devices > 1 => " It may include waiting for the slowest rank.".to_owned(),
-        None => " It may include waiting for the slowest rank, which this trace does not show."
-            .to_owned(),
-    };
-    let shown = time.shown.iter().find(|(category, _)| *category == Category::Communication);
-    let early = match total_ns.saturating_sub(shown.map_or(0, |(_, ns)| *ns)) {
-        0 => "",
-        _ => ", with what was launched before profiling",
-    };
-    // (A share that one of many calls makes is no matter of communication in general.)
-    let (n, longest_ns) = (time.n_communication, time.longest_communication_ns);
-    let longest = match n > 2 && longest_ns.saturating_mul(2) >= total_ns {
-        true => format!(" One of its {} calls takes {}.", units::count(n), units::time(longest_ns)),
-        false => few_of_a_kernel(seen, total_ns),
-    };
-    let text = format!(
-        "Communication{ranks} takes {} ({} of GPU time{early}); {exposed}.{longest}{waits}",
-        units::time(total_ns),
-        units::percent(percent(total_ns, time.total_ns)),
-    );
-    Some((exposed_ns, text))
-}
-
-/// That a few launches of one kernel take most of the time of communication, after a space; empty where none do.
-fn few_of_a_kernel(Seen { trace, time, .. }: &Seen<'_>, total_ns: i64) -> String {
-    let Some((name, n, ns)) = time.collectives.iter().max_by_key(|(.., ns)| *ns) else {
-        return String::new();
-    };
-    // (As much as their number lets expect says nothing.)
-    let few = *n <= MOST_FEW && n.saturating_mul(FEW_OF) <= time.n_communication;
-    match few && ns.saturating_mul(2) >= total_ns {
-        false => String::new(),
-        true => format!(
-            " {} of {} take {} of that.",
-            units::plural(*n, "launch", "launches"),
-            report::short_name(trace.strings.get(*name), NAME_LENGTH),
-            units::percent(percent(*ns, total_ns)),
-        ),
-    }
 }
 
 #[cfg(test)]
