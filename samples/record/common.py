@@ -1,4 +1,4 @@
-"""What the recordings share: a small transformer, a recorded step, a snapshot. Needs PyTorch and a GPU; writes to $REC_OUT."""
+"""Shared by the recording programs: a small transformer, a recorded step, a snapshot. Needs PyTorch and a GPU; writes to $REC_OUT."""
 
 import json
 import os
@@ -49,6 +49,19 @@ def trace(name, step, steps=3, stack=True, shapes=True, memory=False, flops=True
     if after:
         after(prof)
     return prof
+
+
+def run(f):
+    t = time.time()
+    try:
+        f()
+    except Exception as e:
+        import traceback
+
+        traceback.print_exc()
+        print("FAILED", f.__name__, repr(e)[:200])
+    torch.cuda.empty_cache()
+    print(f.__name__, round(time.time() - t, 1), "s", flush=True)
 
 
 def note(name, **values):
@@ -153,6 +166,7 @@ def dump(name, free=None):
     torch.cuda.synchronize()
     stats = torch.cuda.memory_stats()
     s = torch.cuda.memory._snapshot()
+    settings = os.environ.get("PYTORCH_ALLOC_CONF") or os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "")
     with open(f"{OUT}/{name}.json", "w") as f:
         json.dump(s, f)
-    note(name, stats={k: v for k, v in stats.items() if isinstance(v, int)}, settings=os.environ.get("PYTORCH_ALLOC_CONF", ""))
+    note(name, stats={k: v for k, v in stats.items() if isinstance(v, int)}, settings=settings)

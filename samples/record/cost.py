@@ -1,13 +1,14 @@
 """What recording costs: wall time of a step without and with each option of the profiler, and how many events that records."""
 
 import gc
+import json
+import time
 
-from common import *
+import torch
+from common import GPT, OUT, loss_of, note
+from torch.profiler import ProfilerActivity, profile
 
 DEV = "cuda" if torch.cuda.is_available() else "cpu"
-import common
-
-common.DEV = DEV
 
 
 def sync():
@@ -60,16 +61,17 @@ def measure(name, step, n=24):
                 mark = time.time_ns()
                 for i in range(n):
                     timed()
-            path = "/tmp/cal.json"
+            path = f"{OUT}/cal.json"
             p.export_chrome_trace(path)
-            d = json.load(open(path))
+            with open(path) as f:
+                d = json.load(f)
             base = d.get("baseTimeNanoseconds", 0)
             for e in d["traceEvents"]:
                 if e.get("ph") in ("X", "i") and e.get("ts", 0) * 1e3 + base >= mark:
                     counts[e.get("cat")] = counts.get(e.get("cat"), 0) + 1
             del d
         times.sort()
-        common.note(
+        note(
             "cal",
             workload=name,
             mode=mode,
@@ -134,4 +136,5 @@ def main():
     measure("llama", fwd)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,7 +1,12 @@
 """Snapshots of the memory of a GPU, and one program under several settings of the allocator (TAG names the setting)."""
 
-from common import *
-from pairs import run
+import os
+import random
+import sys
+
+import torch
+import torch.nn as nn
+from common import DEV, GPT, dump, ids, note, run, train_step
 
 torch.manual_seed(0)
 
@@ -129,9 +134,7 @@ def oom_train():
     torch.cuda.set_per_process_memory_fraction(1.0)
 
 
-def workload():  # the same requests under each setting: what "what if" foretells
-    import random
-
+def workload():  # the same requests under each setting of the allocator
     r = random.Random(7)
     begin()
     held = []
@@ -148,8 +151,6 @@ def workload():  # the same requests under each setting: what "what if" foretell
 
 
 def workload2():  # gaps of many sizes
-    import random
-
     r = random.Random(11)
     begin()
     held = {}

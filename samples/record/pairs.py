@@ -1,21 +1,14 @@
 """Steps before and after a change, with Python stacks and sizes."""
 
-from common import *
+import sys
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from common import DEV, GPT, OUT, ids, loss_of, run, trace, train_step
+from torch.profiler import ProfilerActivity, profile
 
 torch.manual_seed(0)
-
-
-def run(f):
-    t = time.time()
-    try:
-        f()
-    except Exception as e:
-        import traceback
-
-        traceback.print_exc()
-        print("FAILED", f.__name__, repr(e)[:200])
-    torch.cuda.empty_cache()
-    print(f.__name__, round(time.time() - t, 1), "s", flush=True)
 
 
 def sync():  # .item() after every layer of work against one at the end
@@ -254,7 +247,7 @@ def loader():
             o.zero_grad()
 
         trace(f"loader_{workers}", step, steps=2, timed=30)
-        del it
+        it = None  # ends the workers
 
 
 def decode():

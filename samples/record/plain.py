@@ -1,7 +1,13 @@
-"""The same without stacks and sizes."""
+"""Steps of `pairs.py`, recorded without stacks and sizes."""
 
-from common import *
-from pairs import run
+import sys
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from common import DEV, GPT, ids, run, trace, train_step
+
+torch.manual_seed(0)
 
 
 def plain(name, step, **kw):

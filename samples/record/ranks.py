@@ -1,8 +1,13 @@
 """Two processes on one GPU, with gloo: collectives of CUDA tensors go over the host."""
 
-import torch.distributed as dist
+import os
+import sys
+import time
 
-from common import *
+import torch
+import torch.distributed as dist
+import torch.nn as nn
+from common import DEV, trace
 
 
 def main(rank, world, backend):

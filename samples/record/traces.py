@@ -1,27 +1,18 @@
-"""Recordings of what traces hold: dependent launches, graphs, streams, first calls, a failed allocation."""
+"""Recordings of dependent launches, graphs, streams, first calls and a failed allocation."""
 
-from common import *
-from pairs import run
+import sys
+
+import torch
+import torch.nn as nn
+from common import DEV, GPT, OUT, dump, ids, note, run, trace, train_step
+from torch.profiler import ProfilerActivity, profile, record_function
 
 torch.manual_seed(0)
-import triton
-import triton.language as tl
-
-
-@triton.jit
-def _scale(x, y, n, PDL: tl.constexpr, BLOCK: tl.constexpr, LOOPS: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    if PDL:
-        tl.extra.cuda.gdc_wait()
-    v = tl.load(x + i, mask=i < n, other=0.0)
-    if PDL:
-        tl.extra.cuda.gdc_launch_dependents()
-    for _ in range(LOOPS):
-        v = v * 0.999 + 0.001
-    tl.store(y + i, v, mask=i < n)
 
 
 def pdl():
+    from dependent import scale
+
     n = 1 << 20
     a = torch.rand(n, device=DEV)
     b = torch.empty_like(a)
@@ -29,14 +20,13 @@ def pdl():
     def of(on):
         def step(i):
             for _ in range(10):
-                _scale[(n // 4096,)](a, b, n, on, 4096, 200, launch_pdl=on)
-                _scale[(n // 4096,)](b, a, n, on, 4096, 200, launch_pdl=on)
+                scale[(n // 4096,)](a, b, n, on, 4096, 200, launch_pdl=on)
+                scale[(n // 4096,)](b, a, n, on, 4096, 200, launch_pdl=on)
 
         return step
 
     trace("pdl_off", of(False), steps=2)
     trace("pdl_on", of(True), steps=2)
-    s = torch.cuda.Stream()
     for on in (False, True):
         g = torch.cuda.CUDAGraph()
         with torch.cuda.graph(g):
