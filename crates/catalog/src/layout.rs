@@ -11,6 +11,10 @@ const CHANNELS_FIRST: &[&str] = &[
     "max_pool_forward_nchw",
     "max_pool_backward_nchw",
     "avg_pool2d_out_cuda_frame<",
+    "avg_pool2d_backward_out_cuda_frame<",
+    "cudnn::bn_fw_tr_1C11",
+    "cudnn::bn_bw_1C11",
+    "cudnn::bn_fw_inf_1C11",
     "_kernel_NCHW",
 ];
 

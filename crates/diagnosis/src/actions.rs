@@ -254,15 +254,14 @@ fn broken_by_reads(facts: &Facts<'_>) -> String {
         0 => String::new(),
         // (M6 counts all.)
         n if (n as u64) < all => format!(
-            " No graph can be captured over {} of the {} values that the CPU reads from the GPU (M6): the others are read before or after \
+            " No graph can be captured over {} of the {} values that the CPU reads from the GPU: the others are read before or after \
              the launches of an iteration.",
             report::units::count(n as u64),
             report::units::count(all),
         ),
-        1 => " No graph can be captured over the value that the CPU reads from the GPU (M6)."
-            .to_owned(),
+        1 => " No graph can be captured over the value that the CPU reads from the GPU.".to_owned(),
         n => format!(
-            " No graph can be captured over the {} values that the CPU reads from the GPU (M6).",
+            " No graph can be captured over the {} values that the CPU reads from the GPU.",
             report::units::count(n as u64)
         ),
     }
@@ -359,8 +358,7 @@ fn of_triage(facts: &Facts<'_>) -> Vec<Action> {
     let fuse = rows.iter().enumerate().filter_map(|(at, row)| {
         // One change is one action, also where it acts in several stages: the first row is the one with most time.
         let same = |other: &FuseRow| {
-            (&other.pattern_id, &other.action, &other.device)
-                == (&row.pattern_id, &row.action, &row.device)
+            (&other.pattern_id, &other.candidate_fused_path, &other.device) == (&row.pattern_id, &row.candidate_fused_path, &row.device)
         };
         let n_stages = rows.iter().filter(|other| same(other)).count();
         if rows.iter().take(at).any(same) {

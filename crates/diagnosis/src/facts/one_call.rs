@@ -1,5 +1,8 @@
 //! Idle time in one call.
 
+use std::collections::BTreeSet;
+
+use host::class::Class;
 use timeline::intervals::{both, length, touching, union};
 use triage::WallPart;
 
@@ -21,7 +24,13 @@ impl Device<'_> {
         };
         let (mut most_ns, mut most) = (0, None);
         // (What is shorter than the longest so far needs no look.)
-        for call in &slices.calls {
+        // (A thread that waits for the GPU, or launches nothing, holds nothing up.)
+        let launching: BTreeSet<_> =
+            self.slices().filter_map(|one| Some(slices.thread(one.launch?.row))).collect();
+        let is_own = |call: &&host::HostSlice| {
+            launching.contains(&slices.thread(call.row)) && slices.class(call) != Class::Sync
+        };
+        for call in slices.calls.iter().filter(is_own) {
             if call.dur_ns() > most_ns && within(call) > most_ns {
                 (most_ns, most) = (within(call), Some(call));
             }
@@ -29,10 +38,9 @@ impl Device<'_> {
         let call = most?;
         let name = slices.trace.name(call.row);
         let same = || slices.calls.iter().filter(|one| slices.trace.name(one.row) == name);
-        let median_ns =
-            timeline::median(&mut same().map(host::HostSlice::dur_ns).collect::<Vec<_>>());
-        let is_alone = same().nth(1).is_none();
-        if !is_alone && median_ns.is_some_and(|ns| call.dur_ns() < ns.saturating_mul(UNLIKE)) {
+        let others = same().filter(|one| one.row != call.row).map(host::HostSlice::dur_ns);
+        let median_ns = timeline::median(&mut others.collect::<Vec<_>>());
+        if median_ns.is_some_and(|ns| call.dur_ns() < ns.saturating_mul(UNLIKE)) {
             return None;
         }
         let is_first = same().all(|one| one.start_ns >= call.start_ns);

@@ -7,8 +7,8 @@ use triage::WallPart;
 use super::Device;
 
 /// How many times as long a step took with the profiler as without it, at most, where Python stacks are recorded, and where they are
-/// not: 34 recordings of our own on an H200 with PyTorch 2.11 (docs/measured.md).
-const WITH_STACKS: f64 = 4.2;
+/// not: recordings of our own on an H200 with PyTorch 2.11 (docs/measured.md). Other machines may differ, so it only makes a finding unsure.
+const WITH_STACKS: f64 = 4.6;
 const WITHOUT_STACKS: f64 = 1.7;
 
 /// A device that is busy for this share limits the run itself.
@@ -19,6 +19,11 @@ impl Device<'_> {
     /// and not the device.
     #[must_use]
     pub fn slowed_by_recording(&self) -> Option<(i64, i64)> {
+        // (What the CPU does other than to launch is as slow without.)
+        let ns = |part| self.wall(part).map_or(0, |row| row.total_ns);
+        if ns(WallPart::HostCompute) > ns(WallPart::Launch) {
+            return None;
+        }
         let has_stacks =
             self.facts.host.verdicts.python_events_share.is_some_and(|share| share > 0.0);
         let most = if has_stacks { WITH_STACKS } else { WITHOUT_STACKS };
@@ -38,13 +43,18 @@ impl Device<'_> {
     /// What to measure before launches are made cheaper; empty where they are late without the profiler, too.
     #[must_use]
     pub fn measure_first(&self) -> String {
-        self.slowed_by_recording().map_or_else(String::new, |(busy_ns, window_ns)| {
-            format!(
-                " Time this without the profiler first: recording slows the CPU and not the GPU. It takes between {} (the GPU's work) and {} \
-                 (as recorded); near the first, launches cost nothing.",
-                time(busy_ns),
-                time(window_ns)
-            )
-        })
+        let Some((busy_ns, window_ns)) = self.slowed_by_recording() else { return String::new() };
+        let first =
+            " Time this without the profiler first: recording slows the CPU and not the GPU.";
+        // (The work that steps launch may run after them: then the bar is not all of it.)
+        if self.facts.wall.iter().any(|row| row.of_steps) {
+            return first.to_owned();
+        }
+        format!(
+            "{first} It takes between about {} (the GPU's work, without communication) and {} (as recorded); near the first, launches cost \
+             nothing.",
+            time(busy_ns),
+            time(window_ns)
+        )
     }
 }

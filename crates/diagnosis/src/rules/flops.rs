@@ -238,7 +238,8 @@ pub(super) fn misaligned(facts: &Facts<'_>) -> Option<Finding> {
         .confidence(Confidence::Medium)
         .with("misaligned", "GPU time of such products", time(ns));
     // (Where a device waits for something else, faster products shorten nothing.)
-    let is_busy = facts.devices().all(|device| device.busy_share() >= BUSY);
+    let is_busy =
+        facts.has_one_device() && facts.devices().all(|device| device.busy_share() >= BUSY);
     Some(match is_busy.then(|| above_peak_ns(facts)).flatten() {
         Some(bound_ns) => finding.bound(bound_ns).means(format!(
             "Tensor cores load 16 bytes at a time. At the dense peak of their number format these products would take {} less; other ops on \
@@ -257,7 +258,10 @@ fn above_peak_ns(facts: &Facts<'_>) -> Option<i64> {
         let share = row.tflops / peak(row.format)?;
         Some((row.device_ns as f64 * (1.0 - share).max(0.0)) as i64)
     });
-    less_ns.sum()
+    let less_ns: i64 = less_ns.sum::<Option<i64>>()?;
+    // (Products on streams beside each other shorten no more than the time in which the device is busy.)
+    let busy_ns = facts.devices().filter_map(|device| Some(device.busy()?.1.busy_ns)).max()?;
+    Some(less_ns.min(busy_ns))
 }
 
 /// `5.8 TFLOP/s`, `3.9 GFLOP/s`.

@@ -119,8 +119,8 @@ fn naive(facts: &Facts<'_>, device: &Device<'_>, is_naive: &[bool]) -> Option<Fi
     let is_it = |one: &&host::links::GpuSlice| is_naive[facts.trace.name(one.slice.row).0 as usize];
     let own = device.slices().filter(|one| one.is_kernel).filter(is_it);
     let n = own.inspect(|one| sum.add(facts, one)).count();
-    let most = sum.most(facts, share_of(&sum.spans, device).0)?;
     let (ns, share) = share_of(&sum.spans, device);
+    let most = sum.most(facts, ns)?;
     if share < LEAST_NAIVE_SHARE {
         return None;
     }

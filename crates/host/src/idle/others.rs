@@ -1,7 +1,7 @@
 //! How long launching threads wait for another process or thread while a device waits for them.
 
 use dialect::processes::{is_cpu_collective, loads_data, waits_for_others};
-use timeline::intervals::{Interval, both, union, without};
+use timeline::intervals::{Interval, both, touching, union, without};
 use trace::{StringId, Trace};
 
 use super::{IdlePlace, Parts, parts};
@@ -71,13 +71,12 @@ pub fn waits_for_others_within(
                 break;
             }
         }
-    }
-    let is_told = total_ns > 0;
-    for (thread, parts) in parts.iter().filter(|_| !is_told) {
-        for (name, ns) in behind_gloo(slices, *thread, parts) {
-            let sum = found.entry(name);
-            *sum = (sum.0 + ns, sum.1 + 1);
-            total_ns += ns;
+        if total_ns == before_ns {
+            for (name, ns) in behind_gloo(slices, *thread, parts) {
+                let sum = found.entry(name);
+                *sum = (sum.0 + ns, sum.1 + 1);
+                total_ns += ns;
+            }
         }
     }
     let (name, (_, n)) = found.iter().max_by_key(|(_, (ns, _))| *ns)?;
@@ -85,12 +84,18 @@ pub fn waits_for_others_within(
     (total_ns > 0).then(|| IdlePlace::new(name, total_ns, *n))
 }
 
-/// How long a launching thread waits for collectives of gloo that run on threads of their own, by their names. PyTorch's reducer waits for
-/// them in no recorded function: then the thread is in no op, and in no Python but the built-in that it called.
+/// Less is no wait, but the time between two ops.
+const LEAST_WAIT_NS: i64 = 100_000;
+
+/// How long a launching thread waits for collectives of gloo that run on other threads of its process, by their names. PyTorch's reducer
+/// waits for them in no recorded function: then the thread is in no op, and in no Python but the built-in that it called.
 fn behind_gloo(slices: &Slices<'_>, thread: ThreadId, parts: &Parts) -> Vec<(StringId, i64)> {
     let trace = slices.trace;
-    let is_other =
-        |one: &&HostSlice| is_cpu_collective(slices.name(one)) && slices.thread(one.row) != thread;
+    let pid = |thread: ThreadId| slices.threads.get(thread as usize).map(|one| one.pid.as_str());
+    let is_other = |one: &&HostSlice| {
+        let on = slices.thread(one.row);
+        is_cpu_collective(slices.name(one)) && on != thread && pid(on) == pid(thread)
+    };
     let mut collectives: Vec<&HostSlice> = slices.annotations.iter().filter(is_other).collect();
     if collectives.is_empty() {
         return Vec::new();
@@ -102,18 +107,26 @@ fn behind_gloo(slices: &Slices<'_>, thread: ThreadId, parts: &Parts) -> Vec<(Str
     let ops = of(slices.closed_ops(), &|_| true);
     let frames = slices.closed_frames();
     let in_built_ins = match frames.on(thread).is_empty() {
-        true => vec![(i64::MIN, i64::MAX)],
+        true => vec![(i64::MIN / 2, i64::MAX / 2)],
         false => of(frames, &|name| name.starts_with("<built-in")),
     };
     let mut free = without(&in_built_ins, &ops);
+    free.retain(|(from, to)| to - from >= LEAST_WAIT_NS);
     trace::sort_by_key(&mut collectives, |one| one.start_ns);
+    // (What two wait for at once counts once.)
+    let mut done_ns = i64::MIN;
     let mut found = Vec::new();
     for one in collectives {
-        let waits = both(&free, &[one.interval()]);
-        let ns = waits.iter().map(|(start, end)| parts.within(*start, *end)).sum();
-        found.push((trace.name(one.row), ns));
-        // (What two wait for at once counts once.)
-        free = without(&free, &[one.interval()]);
+        let open = (one.start_ns.max(done_ns), one.end_ns);
+        done_ns = done_ns.max(one.end_ns);
+        if open.0 >= open.1 {
+            continue;
+        }
+        let waits = both(touching(&free, open), &[open]);
+        let ns: i64 = waits.iter().map(|(start, end)| parts.within(*start, *end)).sum();
+        if ns > 0 {
+            found.push((trace.name(one.row), ns));
+        }
     }
     found
 }

@@ -111,6 +111,37 @@ fn a_thread_that_waits_for_work_is_told_apart() {
 }
 
 #[test]
+fn a_thread_waits_for_gloo_on_another_thread_of_its_process() {
+    const MS: i64 = 1_000_000;
+    let with = |gloo: Option<(i64, i64)>, works: bool| {
+        let mut fixture = Fixture::default();
+        for (id, at) in [(1, 0), (2, 20 * MS)] {
+            let call = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1);
+            fixture.push(call.at(at, 5_000).link(id));
+            fixture.push(kernel("a").at(at + 10_000, 10_000).link(id));
+        }
+        if let Some((pid, tid)) = gloo {
+            let all_reduce = slice("user_annotation", "gloo:all_reduce").on(pid, tid);
+            fixture.push(all_reduce.at(2 * MS, 10 * MS));
+            // (Another bucket at the same time.)
+            let all_reduce = slice("user_annotation", "gloo:all_reduce").on(pid, tid + 1);
+            fixture.push(all_reduce.at(3 * MS, 10 * MS));
+        }
+        if works {
+            fixture.push(slice("cpu_op", "aten::mul").on(1, 1).at(2 * MS, 15 * MS));
+        }
+        let trace = fixture.finish();
+        let index = HostIndex::of(&trace);
+        waits_for_others_within(&index.slices, &index.gpu, 0, &[(0, 30 * MS)])
+    };
+    let found = with(Some((1, 7)), false).expect("it waits");
+    assert_eq!((&*found.name, found.total_ns), ("gloo:all_reduce", 11 * MS));
+    assert_eq!(with(None, false), None);
+    assert_eq!(with(Some((1, 7)), true), None, "it works meanwhile");
+    assert_eq!(with(Some((2, 7)), false), None, "another process");
+}
+
+#[test]
 fn a_queued_launch_waits_for_no_line() {
     let mut fixture = Fixture::default();
     for (id, at) in [(1, 0), (2, 6)] {

@@ -134,7 +134,7 @@ fn savings(figures: &Figures<'_>) -> Option<String> {
     } else if figures.saving == Saving::Half {
         "half of its exposed time, as half of the bytes remain"
     } else if figures.saving == Saving::Pinned {
-        "all of its exposed time, as pinned memory is copied faster, and beside kernels"
+        "all of its exposed time, as pinned memory is copied faster, and while kernels run"
     } else if collective {
         "the exposed time of instances whose consumer does not run next, and no more than the exposed compute of the step \
          that does not depend on them"
