@@ -346,7 +346,7 @@ fn of_triage(facts: &Facts<'_>) -> Vec<Action> {
             bound_of: Whole::Steps,
             confidence: Confidence::Medium,
             place: row.python_scope.clone().unwrap_or_else(|| row.kernel_name.clone()),
-            validation: "In a new trace, these kernels or copies run beside others.".to_owned(),
+            validation: row.check.to_owned(),
             check: Place {
                 path: "overlap".to_owned(),
                 what: "The row of the overlap table".to_owned(),

@@ -70,6 +70,9 @@ pub struct OverlapRow {
     pub formal_signal: String,
     /// Why, in words, with the figures that decided.
     pub reason: String,
+    /// How a new trace shows that the advice was followed; empty without advice.
+    #[serde(skip)]
+    pub check: &'static str,
     /// The number of the longest instance's event in the file, from 0.
     pub representative: u32,
     /// The surroundings of that instance.

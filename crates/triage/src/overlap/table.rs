@@ -325,6 +325,7 @@ fn row(facts: &Facts<'_>, stage: &StageSums, group: &Group, verdict: Verdict) ->
         context,
         recommendation: advice.map(|(_, what)| what),
         reason,
+        check: advised.map_or("", |remedy| remedy.check),
     }
 }
 
