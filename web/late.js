@@ -5,13 +5,15 @@
 //
 // Kept files are copies in the origin's private file system: on this machine, in this browser. Each has a folder of its own,
 // since files of several folders may share a name. An open file holds a lock of its folder's name, so that another tab
-// neither offers what is in use here nor removes it, unless a person clears all copies.
+// neither offers nor opens what is in use here, nor removes it, unless a person clears all copies.
 const FOLDER = "kinetoscope files";
 /// Names the folders that this tab opens after it has loaded a newer build.
 const RELOADED = "kinetoscope.reloaded";
 /// How often an open page looks for a newer build.
 const HOUR_MS = 3_600_000;
 const SOON_MS = 100;
+/// A lock that every copying tab shares: a tab that removes all copies waits until the others have stopped.
+const COPYING = `${FOLDER}: copying`;
 
 /// What tabs of this page tell each other.
 const tabs = new BroadcastChannel(FOLDER);
@@ -24,6 +26,8 @@ const open = new Map();
 let waiting = new Map();
 /// Files that are copies, and their folders.
 const copies = new WeakMap();
+/// The folders that this tab holds, or waits for.
+const holds = new Map();
 let n_folders = 0;
 /// What the app heard last of kept files.
 let told = "0,0,0,0";
@@ -31,11 +35,15 @@ let told = "0,0,0,0";
 export async function begin(heard, on) {
   hear = heard;
   keeps = on;
-  tabs.onmessage = ({ data }) => {
-    // Another tab has removed every copy, or switched the setting.
-    if (data.cleared) for (const entry of open.values()) entry.id = undefined;
-    if (data.cleared) waiting = new Map();
-    if (data.keeps !== undefined) keeps = data.keeps;
+  tabs.onmessage = async ({ data }) => {
+    // Another tab has opened a copy, removes every one, or has switched the setting.
+    waiting.delete(data.taken);
+    if (data.cleared) await forgotten();
+    if (data.keeps !== undefined) {
+      keeps = data.keeps;
+      hear("keeps", [keeps]);
+      await keepOpen();
+    }
     tell();
   };
   globalThis.launchQueue?.setConsumer(({ files }) => launched(files));
@@ -45,15 +53,21 @@ export async function begin(heard, on) {
 
 /// A person wants files to be kept, or no longer. Then nothing stays.
 export async function keep(on) {
+  // (Heard from another tab.)
+  if (on === keeps) return;
   keeps = on;
   tabs.postMessage({ keeps });
   if (!on) return clear();
+  await keepOpen();
+  tell();
+}
+
+async function keepOpen() {
   for (const entry of open.values()) {
     // (Switched off meanwhile.)
     if (!keeps) return;
     await copied(entry).catch(refused);
   }
-  tell();
 }
 
 /// The app has opened a file.
@@ -63,6 +77,7 @@ export async function opened(job, file) {
   if (entry.id !== undefined) {
     hold(entry.id);
     waiting.delete(entry.id);
+    tabs.postMessage({ taken: entry.id });
   } else if (keeps) {
     await copied(entry).catch(refused);
   }
@@ -80,28 +95,39 @@ export async function closed(job) {
   tell();
 }
 
-/// Opens the files of the last visit.
-export function reopen() {
-  hear("files", [...waiting.values()]);
+/// Opens the files of the last visit, but those that another tab has opened meanwhile.
+export async function reopen() {
+  const files = [];
+  for (const [id, file] of waiting) {
+    if (await hold(id, { ifAvailable: true })) files.push(file);
+    else waiting.delete(id);
+  }
+  hear("files", files);
+  tell();
 }
 
 /// Removes every copy, those of open files too.
 export async function clear() {
-  waiting = new Map();
-  const copying = [...open.values()].map((entry) => entry.copying);
-  for (const entry of open.values()) {
-    entry.stop.abort();
-    entry.stop = new AbortController();
-  }
-  await Promise.allSettled(copying);
-  for (const entry of open.values()) entry.id = undefined;
   tabs.postMessage({ cleared: true });
+  await forgotten();
   try {
-    await (await navigator.storage.getDirectory()).removeEntry(FOLDER, { recursive: true });
+    await locked(COPYING, "exclusive", async () => (await navigator.storage.getDirectory()).removeEntry(FOLDER, { recursive: true }));
   } catch (error) {
     if (error.name !== "NotFoundError" && navigator.storage) refused(error);
   }
   tell();
+}
+
+/// No file that is open now has a copy, or gets the one that is being made.
+async function forgotten() {
+  waiting = new Map();
+  const entries = [...open.values()];
+  for (const entry of entries) {
+    entry.stop.abort();
+    entry.stop = new AbortController();
+  }
+  await Promise.allSettled(entries.map((entry) => entry.copying));
+  for (const entry of entries) entry.id = undefined;
 }
 
 /// Loads the newer build, and opens the open files again there.
@@ -152,14 +178,16 @@ async function folders(create) {
 /// Has a copy of a file, if it has none.
 async function copied(entry) {
   if (entry.id !== undefined) return;
-  entry.copying ??= copy(entry).finally(() => { entry.copying = undefined; });
+  const { signal } = entry.stop;
+  entry.copying ??= locked(COPYING, "shared", () => copy(entry, signal)).finally(() => { entry.copying = undefined; });
   await entry.copying;
 }
 
-async function copy(entry) {
+async function copy(entry, signal) {
+  signal.throwIfAborted();
   n_folders += 1;
-  const id = `${Date.now()}-${String(n_folders).padStart(5, "0")}`;
-  const { signal } = entry.stop;
+  // (Another tab may copy in the same moment.)
+  const id = `${Date.now()}-${String(n_folders).padStart(5, "0")}-${crypto.randomUUID()}`;
   await hold(id);
   try {
     const folder = await (await folders(true)).getDirectoryHandle(id, { create: true });
@@ -178,13 +206,20 @@ async function removed(id) {
   await folders(false).then((of) => of.removeEntry(id, { recursive: true })).catch(() => {});
 }
 
-/// Until the tab is closed. Resolves once other tabs can see it.
-function hold(id) {
-  return new Promise((held) => {
-    if (!navigator.locks) return held();
-    navigator.locks.request(lockOf(id), { mode: "shared" }, () => { held(); return new Promise(() => {}); });
-  });
+/// Holds a folder until the tab is closed. Resolves once other tabs can see that; with `ifAvailable`, to whether none of them holds it.
+function hold(id, options = {}) {
+  if (!holds.has(id)) holds.set(id, new Promise((held) => {
+    if (!navigator.locks) return held(true);
+    navigator.locks.request(lockOf(id), options, (lock) => {
+      held(lock !== null);
+      return lock && new Promise(() => {});
+    });
+  }));
+  return holds.get(id);
 }
+
+/// Does something while the tab holds a lock.
+const locked = (name, mode, act) => navigator.locks ? navigator.locks.request(name, { mode }, act) : act();
 
 const lockOf = (id) => `${FOLDER} ${id}`;
 
@@ -192,16 +227,25 @@ const lockOf = (id) => `${FOLDER} ${id}`;
 async function lookAtKept() {
   const reloaded = JSON.parse(sessionStorage.getItem(RELOADED) ?? "[]");
   sessionStorage.removeItem(RELOADED);
+  for (const id of reloaded) hold(id);
   const root = await folders(false).catch(() => undefined);
   if (root === undefined) return;
+  // Before the locks: another tab holds a folder before it makes it, so that one that is found in use by nobody is left over.
+  const all = [];
+  for await (const entry of root.entries()) all.push(entry);
   const inUse = new Set((await navigator.locks?.query())?.held.map(({ name }) => name));
   const found = [];
-  for await (const [id, folder] of root.entries()) {
+  for (const [id, folder] of all) {
     // (The locks of the page before may outlive it for a moment.)
     if (inUse.has(lockOf(id)) && !reloaded.includes(id)) continue;
-    for await (const handle of folder.values()) {
-      const file = await handle.getFile();
-      if (file.size > 0 && (keeps || reloaded.includes(id))) found.push([id, file]);
+    try {
+      for await (const handle of folder.values()) {
+        const file = await handle.getFile();
+        if (file.size > 0 && (keeps || reloaded.includes(id))) found.push([id, file]);
+      }
+    } catch {
+      // (Another tab that starts has removed it.)
+      continue;
     }
     if (!found.some(([of]) => of === id)) await removed(id);
   }

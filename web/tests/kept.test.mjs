@@ -144,6 +144,110 @@ test("files that are open in another tab are neither offered nor removed", async
   await session.close();
 });
 
+test("a copy is open in one tab at a time", async () => {
+  const session = await open(browser);
+  await setKeep(session.page, true);
+  const files = [example(), ownTrace("cpu_mlp_train")];
+  await drop(session.page, "body", files);
+  await settled(session.page);
+  await storedFiles(session.page, files.length);
+  await leave(session.page);
+  const tabs = [await visit(session), await visit(session)];
+  for (const page of tabs) await id(page, "kept").waitFor(PATIENCE);
+  // In the same moment, before either can hear of the other.
+  await Promise.all(tabs.map((page) => id(page, "reopen").click()));
+  for (const page of tabs) await id(page, "kept").waitFor({ state: "detached", ...PATIENCE });
+  await tabs[0].waitForTimeout(500);
+  const cards = await Promise.all(tabs.map(names));
+  assert.equal(cards.flat().length, files.length, JSON.stringify(cards));
+  assert.equal((await stored(tabs[0])).length, files.length);
+  await session.close();
+});
+
+test("what one tab opens, another one offers no longer", async () => {
+  const session = await open(browser);
+  await setKeep(session.page, true);
+  await drop(session.page, "body", [example()]);
+  await settled(session.page);
+  await storedFiles(session.page, 1);
+  await leave(session.page);
+  const [first, second] = [await visit(session), await visit(session)];
+  for (const page of [first, second]) await id(page, "kept").waitFor(PATIENCE);
+  await id(first, "reopen").click();
+  await id(second, "kept").waitFor({ state: "detached", ...PATIENCE });
+  await settled(first);
+  await session.close();
+});
+
+test("the setting is one of all tabs, and no copy that another tab makes outlives it", async () => {
+  const session = await open(browser);
+  const other = await visit(session);
+  const said = [];
+  other.on("console", (message) => said.push(message.text()));
+  await drop(other, "body", [example()]);
+  await settled(other);
+  await setKeep(session.page, true);
+  await storedFiles(other, 1);
+  await id(other, "help").click();
+  assert.ok(await id(other, "setting-keep").isChecked());
+  await id(other, "dialog-close").click();
+
+  await other.evaluate(() => {
+    const { createWritable } = FileSystemFileHandle.prototype;
+    FileSystemFileHandle.prototype.createWritable = async function slow(...options) {
+      globalThis.isCopying = true;
+      const writable = await createWritable.apply(this, options);
+      await new Promise((resolve) => setTimeout(resolve, 1_000));
+      return writable;
+    };
+  });
+  await drop(other, "body", [ownTrace("cpu_mlp_train")]);
+  await other.waitForFunction(() => globalThis.isCopying);
+  await setKeep(session.page, false);
+  await settled(other);
+  await other.waitForTimeout(1_500);
+  assert.deepEqual(await stored(other), []);
+  for (const page of [session.page, other]) assert.equal(await id(page, "failure").count(), 0);
+  await id(other, "help").click();
+  assert.ok(!await id(other, "setting-keep").isChecked());
+  assert.equal(await id(other, "file-card").count(), 2, "the files stay open");
+  assert.deepEqual(said, []);
+  await session.close();
+});
+
+test("a tab that starts does not remove the folder that another tab is making", async () => {
+  const session = await open(browser);
+  await setKeep(session.page, true);
+  // Some folder has to be there to look at.
+  await drop(session.page, "body", [example()]);
+  await storedFiles(session.page, 1);
+  await session.page.evaluate(() => {
+    const { createWritable } = FileSystemFileHandle.prototype;
+    FileSystemFileHandle.prototype.createWritable = async function slow(...options) {
+      await new Promise((resolve) => setTimeout(resolve, 2_000));
+      return createWritable.apply(this, options);
+    };
+  });
+  const starting = await session.context.newPage();
+  await starting.addInitScript(() => {
+    const { query } = LockManager.prototype;
+    LockManager.prototype.query = async function slow() {
+      const known = await query.call(this);
+      globalThis.hasAsked = true;
+      await new Promise((resolve) => setTimeout(resolve, 1_000));
+      return known;
+    };
+  });
+  await starting.goto(session.server.url);
+  await starting.waitForFunction(() => globalThis.hasAsked);
+  await drop(session.page, "body", [ownTrace("cpu_mlp_train")]);
+  await settled(session.page);
+  await storedFiles(session.page, 2);
+  assert.equal(await id(session.page, "failure").count(), 0);
+  assert.equal(await id(starting, "kept").count(), 0);
+  await session.close();
+});
+
 for (const [name, title] of [["QuotaExceededError", "The disk is full"], ["TypeError", "Files cannot be kept"]]) {
   test(`the page says that ${title.toLowerCase()}`, async () => {
     const session = await open(browser);

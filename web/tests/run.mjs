@@ -10,7 +10,7 @@ const tests = fs.readdirSync(folder).filter((name) => name.endsWith(".test.mjs")
 const isPerfetto = (name) => name.startsWith("perfetto");
 const IN_FIREFOX = [
   "charts.test.mjs", "clock.test.mjs", "counters.test.mjs", "details.test.mjs", "dock.test.mjs", "installed.test.mjs", "kept.test.mjs", "shell.test.mjs",
-  "timeline-repair.test.mjs", "timeline.test.mjs", "triage.test.mjs",
+  "snapshot.test.mjs", "timeline-repair.test.mjs", "timeline.test.mjs", "triage.test.mjs",
 ];
 const groups = {
   perfetto: tests.filter(isPerfetto),

@@ -58,6 +58,8 @@ impl Tasks {
         match what {
             "files" => self.open(values.iter().map(JsCast::unchecked_into::<File>)),
             "newer" => self.dispatch(Action::NewerFound(true)),
+            // (Another tab has switched the setting.)
+            "keeps" => self.dispatch(Action::KeepSet(values.get(0).is_truthy())),
             "leaving" => self.dispatch(Action::Leaving),
             "kept" => {
                 // Sizes are integers below 2^53.
