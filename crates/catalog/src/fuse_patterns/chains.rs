@@ -59,7 +59,8 @@ pub struct FuseChain {
 pub enum Keeps {
     /// Nothing: another kernel does it on the way, or it is not needed.
     Nothing,
-    /// The longest kernel of each place: the fused kernel takes about as long.
+    /// The longest kernel of each place: the fused kernel takes about as long. Where all of them only pass over their tensors, one pass over
+    /// the largest.
     Longest,
     /// Four passes over memory, if the first kernel, an addition, takes three: the fused kernel reads both inputs, and writes the
     /// sum and the result. Where the norm is not a kernel of its own, one pass of the addition goes away.

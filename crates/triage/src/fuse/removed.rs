@@ -15,6 +15,21 @@ use timeline::launches::Launches;
 /// A launch that takes this many times the median from one launch to the next sets something up.
 const FIRST: i64 = 20;
 
+/// Kernels that only pass over their tensors.
+const PASSES: [Category; 8] = [
+    Category::Norm,
+    Category::Rope,
+    Category::Softmax,
+    Category::Activation,
+    Category::Elementwise,
+    Category::Reduce,
+    Category::Layout,
+    Category::Copy,
+];
+
+/// Bytes of a value of 16 bits.
+const HALF_BYTES: u64 = 2;
+
 /// Longer pauses between two parts are no launch gaps, in ns.
 const MOST_GAP_NS: i64 = 20_000;
 
@@ -214,6 +229,10 @@ impl<'a> Fusion<'a> {
             true if self.keeps == Keeps::OnePass => {
                 self.exposed_ns(at).saturating_sub(pass_ns(self.ground, at)).max(0)
             }
+            // (As long as the longest part takes no kernel that passes over the tensors once: those of 16 bits are half as large.)
+            true if self.keeps == Keeps::Longest => self
+                .one_pass_ns(parts)
+                .map_or(0, |least_ns| self.exposed_ns(at).saturating_sub(least_ns).max(0)),
             true => 0,
             // (Of an addition alone one of its three passes.)
             false if self.keeps == Keeps::FourPasses && parts.len() == 1 => pass_of_add_ns,
@@ -223,6 +242,27 @@ impl<'a> Fusion<'a> {
             false => self.exposed_ns(at),
         };
         own_ns.min(self.latency_ns.unwrap_or(i64::MAX))
+    }
+
+    /// What one kernel takes at least in place of parts that only pass over their tensors: it reads and writes the largest one once, as
+    /// values of 16 bits or less. `None` where a part does more, or where neither sizes nor rates are known.
+    fn one_pass_ns(&self, parts: &[u32]) -> Option<i64> {
+        let peak = self.ground.peak?;
+        let arguments = self.ground.arguments?;
+        let passes = |at: &u32| {
+            let work = self.lanes.code_of_slice(*at).work as usize;
+            PASSES.contains(&self.lanes.gpu.works[work].category)
+        };
+        if !parts.iter().all(passes) {
+            return None;
+        }
+        let bytes = |at: &u32| {
+            let (sizes, bytes) = arguments.first_tensor(*at as usize)?;
+            let values = sizes.iter().map(|size| *size as f64).product::<f64>();
+            Some(values * bytes.min(HALF_BYTES) as f64)
+        };
+        let most = parts.iter().filter_map(bytes).fold(0.0, f64::max);
+        (most > 0.0).then(|| (2.0 * most / peak.gb_per_s) as i64)
     }
 
     /// The CPU time of a launch that goes away: that up to the next one of its thread. What comes after the last part is not
