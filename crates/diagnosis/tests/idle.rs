@@ -154,6 +154,22 @@ fn idle_time_within_one_call_names_it() {
 }
 
 #[test]
+fn without_a_loader_what_it_hides_behind_comes_earlier() {
+    // In each step the loader runs for 6 ms, in 2 of which the device still works.
+    let mut fixture = Fixture::default();
+    for n in 0..4_i64 {
+        let at = n * 10 * MS;
+        launch(&mut fixture, "gemm", n + 1, at, at + 4_000, 3 * MS);
+        fixture.push(slice("user_annotation", LOADER).at(at + MS, 6 * MS).on(1, 1));
+    }
+    launch(&mut fixture, "gemm", 5, 40 * MS, 40 * MS + 4_000, 3 * MS);
+    let diagnosis = diagnosis(fixture);
+    let [finding] = found(&diagnosis, "M9")[..] else { panic!("{:?}", diagnosis.findings) };
+    assert_eq!(finding.bound_ns, Some(24 * MS), "{finding:?}");
+    assert!(finding.meaning.starts_with("It runs for 24.0 ms in all"), "{finding:?}");
+}
+
+#[test]
 fn a_little_exposed_communication_is_said() {
     let with = |exposed_ns: i64| {
         let mut fixture = Fixture::default();

@@ -1,11 +1,11 @@
 //! The data loader on the critical path: where a thread that launches loads, what it launches next cannot run earlier, whether the device
 //! stands still meanwhile or communicates for a rank that comes later.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use host::HostSlice;
 use host::slices::ThreadId;
-use timeline::intervals::{Interval, both, holds, union, without};
+use timeline::intervals::{Interval, both, holds, length, union, without};
 
 use super::Device;
 
@@ -13,6 +13,22 @@ use super::Device;
 const SOON_NS: i64 = 1_000_000;
 
 impl Device<'_> {
+    /// How long data loaders run on the threads that launch its work, in the time that its bar is of.
+    #[must_use]
+    pub fn loads_ns(&self) -> i64 {
+        let slices = self.facts.slices;
+        let names = slices.names_with("DataLoader");
+        let launching: BTreeSet<ThreadId> =
+            self.slices().filter_map(|one| Some(slices.thread(one.launch?.row))).collect();
+        let loads = |slice: &&HostSlice| {
+            names[slices.trace.name(slice.row).0 as usize]
+                && launching.contains(&slices.thread(slice.row))
+        };
+        let loaders = slices.annotations.iter().chain(&slices.ops.slices).filter(loads);
+        let loaders = union(loaders.map(HostSlice::interval).collect());
+        length(&both(&loaders, &self.window()))
+    }
+
     /// When it computes nothing from the begin of a data loader on a thread that launches its work to what that thread launches soon after it:
     /// of loaders that end while it computes nothing. (Where it still computes, the loader is hidden.)
     #[must_use]
