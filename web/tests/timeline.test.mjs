@@ -96,6 +96,17 @@ test("keys lead from a kernel to its launch and back", async () => {
   await session.close();
 });
 
+/// The text of a part once all of it is there: its figures come one after the other.
+async function whole(page, name) {
+  await id(page, name).waitFor(PATIENCE);
+  for (let last; ;) {
+    const text = await id(page, name).textContent();
+    if (text === last) return text;
+    last = text;
+    await page.waitForTimeout(300);
+  }
+}
+
 test("a click selects a slice, a drag a range; another view and back keeps them", async () => {
   const session = await opened();
   const { page } = session;
@@ -104,12 +115,11 @@ test("a click selects a slice, a drag a range; another view and back keeps them"
   await page.mouse.down();
   await page.mouse.move(box.x + box.width * 0.6, box.y + 120, { steps: 4 });
   await page.mouse.up();
-  await id(page, "chapter-range").waitFor(PATIENCE);
-  const range = await id(page, "chapter-range").textContent();
+  const range = await whole(page, "chapter-range");
   await view(page, "breakdown");
   await view(page, "timeline");
   await id(page, "surface-over").waitFor(PATIENCE);
-  assert.equal(await id(page, "chapter-range").textContent(), range);
+  assert.equal(await whole(page, "chapter-range"), range);
   await page.waitForFunction(() => document.querySelector("canvas.lanes").width > 300);
   await page.waitForTimeout(300);
   assert.ok(Object.keys(await colours(page, "lanes")).length > 5, "it is drawn again");
