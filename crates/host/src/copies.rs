@@ -7,7 +7,7 @@ mod sections;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use timeline::intervals::{Interval, both, holds, length, touching, union};
+use timeline::intervals::{Interval, both, holds, length, length_within, touching, union};
 use trace::Details;
 
 use crate::links::{GpuSide, GpuSlice};
@@ -315,7 +315,7 @@ impl Beside {
     fn exposed_ns(&self, one: &GpuSlice) -> i64 {
         let own = one.slice.interval();
         let several = self.0.get(one.device as usize).map_or(&[][..], Vec::as_slice);
-        one.slice.dur_ns().saturating_sub(length(&both(touching(several, own), &[own])))
+        one.slice.dur_ns().saturating_sub(length_within(several, own))
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use timeline::absolute_ns;
-use timeline::intervals::{Interval, both, length, touching, union};
+use timeline::intervals::{Interval, length, length_within, union};
 
 use crate::links::{DeviceId, GpuSide};
 use crate::numbers::Stats;
@@ -111,7 +111,7 @@ fn on_device(
 ) -> StepDevice {
     let started = gpu.started_in(device, step);
     let window = step.interval();
-    let inside = |busy: &[Interval]| length(&both(touching(busy, window), &[window]));
+    let inside = |busy: &[Interval]| length_within(busy, window);
     StepDevice {
         n_start: started.len(),
         busy_start_ns: length(&union(started)),

@@ -38,6 +38,12 @@ pub fn touching(all: &[Interval], (start, end): Interval) -> &[Interval] {
     &all[from..to]
 }
 
+/// How long they are within a window.
+#[must_use]
+pub fn length_within(all: &[Interval], window: Interval) -> i64 {
+    length(&both(touching(all, window), &[window]))
+}
+
 /// The times that both have.
 #[inline(never)]
 pub fn both(a: &[Interval], b: &[Interval]) -> Vec<Interval> {

@@ -9,7 +9,7 @@ use report::{Cell, Column, Row, Unit};
 use serde::Serialize;
 use timeline::dependent::Dependent;
 use timeline::gpu::{Gpu, GpuSlice, Work};
-use timeline::intervals::{Collector, Interval, both, length, touching, union, without};
+use timeline::intervals::{Collector, Interval, both, length, length_within, union, without};
 use timeline::percent;
 
 use crate::idle::Idle;
@@ -237,9 +237,8 @@ impl WallTimes {
     /// The parts within a window, in ns, in the order of the bar; those of 0 are left out.
     #[must_use]
     pub fn within(&self, window: Interval) -> Vec<(WallPart, i64)> {
-        let part = |(part, times): &(WallPart, Vec<Interval>)| {
-            (*part, length(&both(touching(times, window), &[window])))
-        };
+        let part =
+            |(part, times): &(WallPart, Vec<Interval>)| (*part, length_within(times, window));
         self.parts.iter().map(part).filter(|(_, ns)| *ns > 0).collect()
     }
 }

@@ -1,7 +1,10 @@
 //! What the rules read about one device.
 
+use std::collections::BTreeSet;
+
 use host::gaps::DeviceGaps;
 use host::links::DeviceId;
+use host::slices::ThreadId;
 use host::verdicts::{Busy, DeviceFigures, Window};
 use timeline::intervals::{Interval, both, length, without};
 use triage::{WallPart, WallRow};
@@ -106,6 +109,13 @@ impl Device<'_> {
     /// Its GPU slices.
     pub fn slices(&self) -> impl Iterator<Item = &host::links::GpuSlice> {
         self.facts.gpu.on(self.id)
+    }
+
+    /// The threads that launch its work.
+    #[must_use]
+    pub fn launching_threads(&self) -> BTreeSet<ThreadId> {
+        let launches = self.slices().filter_map(|one| one.launch);
+        launches.map(|launch| self.facts.slices.thread(launch.row)).collect()
     }
 
     /// From its first GPU slice to the last.

@@ -1,7 +1,7 @@
 //! The data loader on the critical path: where a thread that launches loads, what it launches next cannot run earlier, whether the device
 //! stands still meanwhile or communicates for a rank that comes later.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use host::HostSlice;
 use host::slices::ThreadId;
@@ -16,28 +16,27 @@ impl Device<'_> {
     /// How long data loaders run on the threads that launch its work, in the time that its bar is of.
     #[must_use]
     pub fn loads_ns(&self) -> i64 {
+        let loaders = self.loaders().into_iter().map(HostSlice::interval).collect();
+        length(&both(&union(loaders), &self.window()))
+    }
+
+    /// The data loaders on the threads that launch its work.
+    fn loaders(&self) -> Vec<&HostSlice> {
         let slices = self.facts.slices;
         let names = slices.names_with("DataLoader");
-        let launching: BTreeSet<ThreadId> =
-            self.slices().filter_map(|one| Some(slices.thread(one.launch?.row))).collect();
+        let launching = self.launching_threads();
         let loads = |slice: &&HostSlice| {
             names[slices.trace.name(slice.row).0 as usize]
                 && launching.contains(&slices.thread(slice.row))
         };
-        let loaders = slices.annotations.iter().chain(&slices.ops.slices).filter(loads);
-        let loaders = union(loaders.map(HostSlice::interval).collect());
-        length(&both(&loaders, &self.window()))
+        slices.annotations.iter().chain(&slices.ops.slices).filter(loads).collect()
     }
 
     /// When it computes nothing from the begin of a data loader on a thread that launches its work to what that thread launches soon after it:
     /// of loaders that end while it computes nothing. (Where it still computes, the loader is hidden.)
     #[must_use]
     pub fn held_by_loader(&self) -> Vec<Interval> {
-        let facts = self.facts;
-        let slices = facts.slices;
-        let names = slices.names_with("DataLoader");
-        let loads = |slice: &&HostSlice| names[slices.trace.name(slice.row).0 as usize];
-        let loaders = slices.annotations.iter().chain(&slices.ops.slices).filter(loads);
+        let slices = self.facts.slices;
         // By thread: when it launches, and when what it launches starts.
         let mut starts: BTreeMap<ThreadId, Vec<(i64, i64)>> = BTreeMap::new();
         for one in self.slices() {
@@ -48,7 +47,7 @@ impl Device<'_> {
         }
         starts.values_mut().for_each(|own| trace::sort(own));
         let (_, compute) = self.communication();
-        let held = loaders.filter_map(|loader| {
+        let held = self.loaders().into_iter().filter_map(|loader| {
             let own = starts.get(&slices.thread(loader.row))?;
             let next = own.partition_point(|(launch_ns, _)| *launch_ns < loader.end_ns);
             let (_, start_ns) = own.get(next)?;

@@ -1,9 +1,7 @@
 //! Idle time in one call.
 
-use std::collections::BTreeSet;
-
 use host::class::Class;
-use timeline::intervals::{both, length, touching, union};
+use timeline::intervals::{length_within, union};
 use triage::WallPart;
 
 use super::Device;
@@ -12,27 +10,24 @@ use super::Device;
 const UNLIKE: i64 = 3;
 
 impl Device<'_> {
-    /// The call of the runtime with most of the idle time that the CPU's work has, on any thread: its name, that time, and whether it is the
+    /// The call of the runtime with most of the idle time that the CPU's work has, on a thread that launches: its name, that time, and whether it is the
     /// first of its name. `None` where others of its name take as long: then no single call is the cause.
     #[must_use]
     pub fn longest_call(&self) -> Option<(&str, i64, bool)> {
         let late = [WallPart::HostCompute, WallPart::Launch];
         let late = union(late.into_iter().flat_map(|part| self.times(part)).collect());
         let slices = self.facts.slices;
-        let within = |call: &host::HostSlice| {
-            length(&both(touching(&late, call.interval()), &[call.interval()]))
-        };
-        let (mut most_ns, mut most) = (0, None);
-        // (What is shorter than the longest so far needs no look.)
         // (A thread that waits for the GPU, or launches nothing, holds nothing up.)
-        let launching: BTreeSet<_> =
-            self.slices().filter_map(|one| Some(slices.thread(one.launch?.row))).collect();
+        let launching = self.launching_threads();
         let is_own = |call: &&host::HostSlice| {
             launching.contains(&slices.thread(call.row)) && slices.class(call) != Class::Sync
         };
+        let (mut most_ns, mut most) = (0, None);
+        // (What is shorter than the longest so far needs no look.)
         for call in slices.calls.iter().filter(is_own) {
-            if call.dur_ns() > most_ns && within(call) > most_ns {
-                (most_ns, most) = (within(call), Some(call));
+            let within_ns = || length_within(&late, call.interval());
+            if call.dur_ns() > most_ns && within_ns() > most_ns {
+                (most_ns, most) = (within_ns(), Some(call));
             }
         }
         let call = most?;

@@ -1,12 +1,12 @@
 //! Annotations of the program around idle time of which nothing else is recorded.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use host::HostSlice;
 use host::slices::is_step;
 use report::short_name;
 use report::units::time;
-use timeline::intervals::{Interval, both, length, touching, union, without};
+use timeline::intervals::{length_within, union, without};
 use triage::WallPart;
 
 use super::Device;
@@ -63,18 +63,17 @@ impl Device<'_> {
                 && (slice.dur_ns() as f64) < WHOLE_SHARE * window_ns as f64
         };
         let nested = slices.nest(slices.annotations.iter().filter(says).copied().collect());
-        let launches = self.slices().filter_map(|one| one.launch);
-        let threads: BTreeSet<_> = launches.map(|launch| slices.thread(launch.row)).collect();
         let mut left = self.times(WallPart::Unexplained);
         let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
-        for thread in threads {
+        for thread in self.launching_threads() {
             let range = nested.on(thread);
             for at in range.clone() {
                 let slice = &nested.slices[at];
-                *sums.entry(slices.name(slice)).or_default() += within(&left, slice.interval());
+                *sums.entry(slices.name(slice)).or_default() +=
+                    length_within(&left, slice.interval());
                 if let Some(outer) = nested.parent(at).map(|outer| &nested.slices[outer]) {
                     let inside = (slice.start_ns, slice.end_ns.min(outer.end_ns));
-                    *sums.entry(slices.name(outer)).or_default() -= within(&left, inside);
+                    *sums.entry(slices.name(outer)).or_default() -= length_within(&left, inside);
                 }
             }
             // (A moment belongs to one thread.)
@@ -90,9 +89,4 @@ impl Device<'_> {
         let ns = names.iter().fold(0_i64, |sum, (_, ns)| sum.saturating_add(*ns));
         (ns > 0).then_some(InRanges { ns, names })
     }
-}
-
-/// How much of these times is in an interval.
-fn within(times: &[Interval], interval: Interval) -> i64 {
-    length(&both(touching(times, interval), &[interval]))
 }

@@ -5,7 +5,7 @@ use host::HostSlice;
 use host::class::Class;
 use host::links::GpuSlice;
 use report::units::{percent, plural, time};
-use timeline::intervals::{Interval, both, length, touching, union};
+use timeline::intervals::{both, length, length_within, union};
 
 use crate::facts::Device;
 use crate::{Confidence, Facts, Finding, Level, Rule};
@@ -86,9 +86,11 @@ fn between(facts: &Facts<'_>, device: &Device<'_>) -> Option<Between> {
     });
     let windows: Vec<(&HostSlice, (i64, i64))> = windows.collect();
     let gaps = device.gaps_told();
-    let idle_of = |window: Interval| length(&both(touching(&gaps, window), &[window]));
-    let idle_ns: Vec<i64> =
-        windows.iter().map(|(_, window)| idle_of(*window)).filter(|ns| *ns > 0).collect();
+    let idle_ns: Vec<i64> = windows
+        .iter()
+        .map(|(_, window)| length_within(&gaps, *window))
+        .filter(|ns| *ns > 0)
+        .collect();
     let (longest, _) = windows.iter().max_by_key(|(wait, _)| wait.dur_ns())?;
     let all = union(windows.iter().map(|(_, window)| *window).collect());
     let total_ns = length(&both(&gaps, &all));

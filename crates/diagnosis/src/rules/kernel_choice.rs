@@ -45,8 +45,8 @@ impl Sum {
         }
     }
 
-    /// `most in aten::mm [64,1001] [1001,512] (1.2 ms); most time: cutlass_80_... (1.1 ms)`.
-    /// Of `ns` in which one of them runs at least.
+    /// `op with most of it: aten::mm [64,1001] [1001,512] (1.2 ms); kernel with most of it: cutlass_80_... (1.1 ms)`. At least one of them runs
+    /// for `ns`.
     fn most(&self, facts: &Facts<'_>, ns: i64) -> Option<String> {
         let ((op, dims), op_ns) = self.ops.iter().max_by_key(|(_, ns)| **ns)?;
         let (kernel, kernel_ns) = self.kernels.iter().max_by_key(|(_, ns)| **ns)?;

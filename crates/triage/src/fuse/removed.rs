@@ -191,8 +191,11 @@ impl<'a> Fusion<'a> {
 
     /// Whether a slice is communication that no fused kernel replaces.
     fn stays(&self, at: u32) -> bool {
-        let work = self.lanes.code_of_slice(at).work as usize;
-        self.lanes.gpu.works[work].category == Category::Communication && !self.collectives
+        self.category(at) == Category::Communication && !self.collectives
+    }
+
+    fn category(&self, at: u32) -> Category {
+        self.lanes.gpu.works[self.lanes.code_of_slice(at).work as usize].category
     }
 
     /// What goes away of one part.
@@ -248,17 +251,11 @@ impl<'a> Fusion<'a> {
     /// values of 16 bits or less. `None` where a part does more, or where neither sizes nor rates are known.
     fn one_pass_ns(&self, parts: &[u32]) -> Option<i64> {
         let peak = self.ground.peak?;
-        let arguments = self.ground.arguments?;
-        let passes = |at: &u32| {
-            let work = self.lanes.code_of_slice(*at).work as usize;
-            PASSES.contains(&self.lanes.gpu.works[work].category)
-        };
-        if !parts.iter().all(passes) {
+        if !parts.iter().all(|at| PASSES.contains(&self.category(*at))) {
             return None;
         }
         let bytes = |at: &u32| {
-            let (sizes, bytes) = arguments.first_tensor(*at as usize)?;
-            let values = sizes.iter().map(|size| *size as f64).product::<f64>();
+            let (values, bytes) = first_tensor(self.ground, *at)?;
             Some(values * bytes.min(HALF_BYTES) as f64)
         };
         let most = parts.iter().filter_map(bytes).fold(0.0, f64::max);
@@ -300,10 +297,16 @@ fn in_graph(attribution: Option<&Attribution>, at: u32) -> bool {
 /// How long it takes at least to read and write the first tensor of a slice's op once; 0 where its size or the memory's
 /// bandwidth is not known.
 fn pass_ns(ground: &Ground<'_>, at: u32) -> i64 {
-    let tensor = ground.arguments.and_then(|arguments| arguments.first_tensor(at as usize));
-    let (Some((sizes, bytes)), Some(peak)) = (tensor, ground.peak) else { return 0 };
-    let moved = 2.0 * sizes.iter().map(|size| *size as f64).product::<f64>() * bytes as f64;
-    (moved / peak.gb_per_s) as i64
+    let (Some((values, bytes)), Some(peak)) = (first_tensor(ground, at), ground.peak) else {
+        return 0;
+    };
+    (2.0 * values * bytes as f64 / peak.gb_per_s) as i64
+}
+
+/// The values of the first tensor of a slice's op, and the bytes of each.
+fn first_tensor(ground: &Ground<'_>, at: u32) -> Option<(f64, u64)> {
+    let (sizes, bytes) = ground.arguments?.first_tensor(at as usize)?;
+    Some((sizes.iter().map(|size| *size as f64).product(), bytes))
 }
 
 /// How long a kernel of these takes whatever it moves: one in twenty is shorter.

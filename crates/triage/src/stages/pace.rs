@@ -15,7 +15,7 @@ use dialect::calls::launches_graph;
 
 use crate::idle::gaps::Gaps;
 use timeline::gpu::{Extent, Gpu};
-use timeline::intervals::{Interval, both, length, touching, without};
+use timeline::intervals::{Interval, length, length_within, without};
 use timeline::launches::Launches;
 use timeline::median;
 use timeline::percent;
@@ -108,7 +108,7 @@ impl Stages {
         let (mut own_ns, mut late) = (extent.busy_ns, Vec::new());
         for gap in &gaps.all {
             if gap.next.is_some_and(|at| self.stage(at) == stage) && !gaps.is_pause(gap) {
-                let set_up_ns = length(&both(touching(set_up, gap.times), &[gap.times]));
+                let set_up_ns = length_within(set_up, gap.times);
                 own_ns = own_ns.saturating_add(gap.ns()).saturating_sub(set_up_ns);
                 late.extend(gap.until_launch());
             }
