@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test: helpers fail as the tests do")]
 
-use diagnosis::{Facts, Finding, diagnose};
-use triage::{Sources, TriageOptions, triage};
+mod common;
+
+use common::of_file;
+use diagnosis::Finding;
 
 /// What is expected of one rule on one trace.
 enum Expected {
@@ -165,22 +167,6 @@ const RECORDINGS: &[(&str, &str, Expected)] = &[
     ("conv_train", "M14", Say(&["counted"])),
 ];
 
-fn findings(file: &[u8]) -> Vec<Finding> {
-    let mut decoder = decode::Decoder::new();
-    for chunk in file.chunks(1 << 16) {
-        decoder.push(chunk).unwrap();
-    }
-    let decoded = decoder.finish().unwrap();
-    let mut reader = decode::DetailsReader::with_host(&decoded, host::wants_inputs);
-    reader.push(file);
-    let (trace, details) = (&decoded.trace, &reader.finish());
-    let sources = Sources { details: Some(details), ..Sources::default() };
-    let triaged = triage(trace, &TriageOptions::default(), &sources);
-    let index = host::HostIndex::of(trace);
-    let report = host::host(&index, details);
-    diagnose(&Facts::of(&index, details, &report, &triaged)).findings
-}
-
 fn hold(folder: &str, table: &[(&str, &str, Expected)]) {
     let Some(folder) = testkit::shared(folder) else { return };
     let mut wrong = Vec::new();
@@ -188,7 +174,7 @@ fn hold(folder: &str, table: &[(&str, &str, Expected)]) {
     for (name, rule, expected) in table {
         if last.as_ref().is_none_or(|(other, _)| other != name) {
             let file = std::fs::read(folder.join(format!("{name}.json.gz"))).unwrap();
-            last = Some((name, findings(&file)));
+            last = Some((name, of_file(&file).findings));
         }
         let (_, found) = last.as_ref().unwrap();
         let verdicts: Vec<&str> = found

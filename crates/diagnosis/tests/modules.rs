@@ -2,26 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test: helpers fail as the tests do")]
 
-use decode::{Decoder, DetailsReader};
-use diagnosis::{Diagnosis, Facts, diagnose};
-use host::wants_inputs;
-use testkit::{Kineto, event};
-use triage::{Sources, TriageOptions, triage};
+mod common;
 
-fn diagnosis(bytes: &[u8]) -> Diagnosis {
-    let mut decoder = Decoder::new();
-    decoder.push(bytes).unwrap();
-    let decoded = decoder.finish().unwrap();
-    let mut reader = DetailsReader::with_host(&decoded, wants_inputs);
-    reader.push(bytes);
-    let details = reader.finish();
-    let trace = &decoded.trace;
-    let sources = Sources { details: Some(&details), ..Sources::default() };
-    let triage = triage(trace, &TriageOptions::default(), &sources);
-    let index = host::HostIndex::of(trace);
-    let host = host::host(&index, &details);
-    diagnose(&Facts::of(&index, &details, &host, &triage))
-}
+use common::of_file;
+use testkit::{Kineto, event};
 
 /// Three layers of two products; each product is done again, backward, by the engine's thread.
 fn training() -> String {
@@ -74,7 +58,7 @@ fn training() -> String {
 
 #[test]
 fn equal_layers_fold_and_the_backward_pass_is_theirs() {
-    let modules = diagnosis(training().as_bytes()).modules.unwrap();
+    let modules = of_file(training().as_bytes()).modules.unwrap();
     let rows: Vec<(&str, u64, i64, i64)> = modules
         .rows
         .iter()
@@ -101,7 +85,7 @@ fn the_outermost_modules_and_the_rest_are_all_gpu_time() {
     let mut n = 0;
     for sample in testkit::trace_samples() {
         let bytes = sample.bytes();
-        let Some(modules) = diagnosis(&bytes).modules else { continue };
+        let Some(modules) = of_file(&bytes).modules else { continue };
         n += 1;
         let of = |row: &diagnosis::TreeRow| row.forward_ns + row.backward_ns;
         let outermost: i64 = modules.rows.iter().filter(|row| row.depth == 0).map(of).sum();

@@ -2,24 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test: helpers fail as the tests do")]
 
-use diagnosis::{Facts, Finding, diagnose};
-use report::Confidence;
-use triage::{Sources, TriageOptions, triage};
+mod common;
 
-fn findings(file: &[u8]) -> Vec<Finding> {
-    let file = testkit::gunzip(file).unwrap();
-    let mut decoder = decode::Decoder::new();
-    decoder.push(&file).unwrap();
-    let decoded = decoder.finish().unwrap();
-    let mut reader = decode::DetailsReader::with_host(&decoded, host::wants_inputs);
-    reader.push(&file);
-    let (trace, details) = (&decoded.trace, &reader.finish());
-    let sources = Sources { details: Some(details), ..Sources::default() };
-    let triaged = triage(trace, &TriageOptions::default(), &sources);
-    let index = host::HostIndex::of(trace);
-    let report = host::host(&index, details);
-    diagnose(&Facts::of(&index, details, &report, &triaged)).findings
-}
+use common::of_file;
+use diagnosis::Finding;
+use report::Confidence;
 
 /// Of a step without the profiler, for so much of it the GPU is busy.
 const LIMITS: f64 = 0.8;
@@ -35,7 +22,7 @@ fn late_launches_are_sure_only_where_they_are_late_without_the_profiler() {
         let marks = truth["profiler_steps"].as_array().unwrap().iter();
         let steps = marks.filter(|mark| mark["cat"] == "user_annotation").count();
         let own_ns = truth["gpu"]["busy_ns"].as_f64().unwrap() / steps.max(1) as f64;
-        let found = findings(&sample.bytes());
+        let found = of_file(&sample.bytes()).findings;
         let late: Vec<&Finding> = found
             .iter()
             .filter(|it| ["launch_bound", "host_bound"].contains(&it.verdict))

@@ -2,31 +2,18 @@
 
 #![allow(clippy::unwrap_used, reason = "a test: helpers fail as the tests do")]
 
+mod common;
+
+use common::{diagnosis, launch, with_details};
 use diagnosis::{Diagnosis, Facts, Finding, WallPart, diagnose};
 use fixture::{Fixture, kernel, slice};
 use trace::Details;
 use triage::{Sources, TriageOptions, triage};
 
-fn diagnosis(fixture: Fixture) -> Diagnosis {
-    let trace = fixture.finish();
-    let details = Details::default();
-    let triaged = triage(&trace, &TriageOptions::default(), &Sources::default());
-    let index = host::HostIndex::of(&trace);
-    let report = host::host(&index, &details);
-    diagnose(&Facts::of(&index, &details, &report, &triaged))
-}
-
 /// The verdicts of a rule.
 fn verdicts(diagnosis: &Diagnosis, rule: &str) -> Vec<&'static str> {
     let own = diagnosis.findings.iter().filter(|finding| finding.rule.id() == rule);
     own.map(|finding| finding.verdict).collect()
-}
-
-/// A kernel and its launch.
-fn launch(fixture: &mut Fixture, name: &str, link: i64, called: i64, at: i64, dur: i64) {
-    let call = slice("cuda_runtime", "cudaLaunchKernel").at(called, 2_000).on(1, 1);
-    fixture.push(call.link(link));
-    fixture.push(kernel(name).at(at, dur).link(link));
 }
 
 /// Twenty kernels of 5 us, each launched `every_ns` after the one before.
@@ -457,11 +444,7 @@ fn ranges_that_leave_most_of_the_work_out_are_no_iterations() {
 fn diagnosed(mut fixture: Fixture, device: &str, details: &Details) -> Diagnosis {
     let json = format!(r#"[{{"id": 0, "name": "{device}", "numSms": 132, "warpSize": 32}}]"#);
     fixture.metadata("deviceProperties", &json);
-    let trace = fixture.finish();
-    let triaged = triage(&trace, &TriageOptions::default(), &Sources::default());
-    let index = host::HostIndex::of(&trace);
-    let report = host::host(&index, details);
-    diagnose(&Facts::of(&index, details, &report, &triaged))
+    with_details(&fixture.finish(), details)
 }
 
 const H100: &str = "NVIDIA H100 80GB HBM3";

@@ -1,0 +1,46 @@
+//! What the tests of rules share.
+
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
+use diagnosis::{Diagnosis, Facts, diagnose};
+use fixture::{Fixture, kernel, slice};
+use trace::{Details, Trace};
+use triage::{Sources, TriageOptions, triage};
+
+/// What is said of a tiny trace.
+pub fn diagnosis(fixture: Fixture) -> Diagnosis {
+    with_details(&fixture.finish(), &Details::default())
+}
+
+/// What is said of a trace and what its ops were called with.
+pub fn with_details(trace: &Trace, details: &Details) -> Diagnosis {
+    of(trace, details, &Sources::default())
+}
+
+/// What is said of a file, as the program reads it.
+pub fn of_file(file: &[u8]) -> Diagnosis {
+    let mut decoder = decode::Decoder::new();
+    for chunk in file.chunks(1 << 16) {
+        decoder.push(chunk).unwrap();
+    }
+    let decoded = decoder.finish().unwrap();
+    let mut reader = decode::DetailsReader::with_host(&decoded, host::wants_inputs);
+    reader.push(file);
+    let details = reader.finish();
+    let sources = Sources { details: Some(&details), ..Sources::default() };
+    of(&decoded.trace, &details, &sources)
+}
+
+fn of(trace: &Trace, details: &Details, sources: &Sources<'_>) -> Diagnosis {
+    let triaged = triage(trace, &TriageOptions::default(), sources);
+    let index = host::HostIndex::of(trace);
+    let report = host::host(&index, details);
+    diagnose(&Facts::of(&index, details, &report, &triaged))
+}
+
+/// A kernel and its launch.
+pub fn launch(fixture: &mut Fixture, name: &str, link: i64, called: i64, at: i64, dur: i64) {
+    let call = slice("cuda_runtime", "cudaLaunchKernel").at(called, 2_000).on(1, 1);
+    fixture.push(call.link(link));
+    fixture.push(kernel(name).at(at, dur).link(link));
+}
