@@ -2,34 +2,19 @@
 
 #![allow(clippy::unwrap_used, reason = "a test: helpers fail as the tests do")]
 
-use diagnosis::{Diagnosis, Facts, Finding, diagnose};
+mod common;
+
+use common::{diagnosis, launch};
+use diagnosis::{Diagnosis, Finding};
 use fixture::{Fixture, kernel, slice};
-use trace::Details;
-use triage::{Sources, TriageOptions, triage};
 
 const MS: i64 = 1_000_000;
 const LOADER: &str = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__";
 const REDUCE: &str = "ncclDevKernel_AllReduce_Sum_f32";
 
-fn diagnosis(fixture: Fixture) -> Diagnosis {
-    let trace = fixture.finish();
-    let details = Details::default();
-    let triaged = triage(&trace, &TriageOptions::default(), &Sources::default());
-    let index = host::HostIndex::of(&trace);
-    let report = host::host(&index, &details);
-    diagnose(&Facts::of(&index, &details, &report, &triaged))
-}
-
 /// The findings of a rule.
 fn found<'a>(diagnosis: &'a Diagnosis, rule: &str) -> Vec<&'a Finding> {
     diagnosis.findings.iter().filter(|finding| finding.rule.id() == rule).collect()
-}
-
-/// A kernel and its launch.
-fn launch(fixture: &mut Fixture, name: &str, link: i64, called: i64, at: i64, dur: i64) {
-    let call = slice("cuda_runtime", "cudaLaunchKernel").at(called, 2_000).on(1, 1);
-    fixture.push(call.link(link));
-    fixture.push(kernel(name).at(at, dur).link(link));
 }
 
 #[test]
@@ -167,6 +152,20 @@ fn without_a_loader_what_it_hides_behind_comes_earlier() {
     let [finding] = found(&diagnosis, "M9")[..] else { panic!("{:?}", diagnosis.findings) };
     assert_eq!(finding.bound_ns, Some(24 * MS), "{finding:?}");
     assert!(finding.meaning.starts_with("It runs for 24.0 ms in all"), "{finding:?}");
+}
+
+#[test]
+fn a_loader_that_holds_nothing_up_is_not_said_to_communicate() {
+    // It runs on a thread that launches nothing.
+    let mut fixture = Fixture::default();
+    for n in 0..4_i64 {
+        launch(&mut fixture, "gemm", n + 1, n * 10 * MS, n * 10 * MS + 4_000, 3 * MS);
+        fixture.push(slice("user_annotation", LOADER).at(n * 10 * MS + 4 * MS, 5 * MS).on(1, 2));
+    }
+    let diagnosis = diagnosis(fixture);
+    let [finding] = found(&diagnosis, "M9")[..] else { panic!("{:?}", diagnosis.findings) };
+    let waits = "The GPU waits for the data loader for ";
+    assert!(finding.observation.starts_with(waits), "{finding:?}");
 }
 
 #[test]

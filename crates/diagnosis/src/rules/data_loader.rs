@@ -48,7 +48,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             let (_, window_ns) = device.busy_told()?;
             let held = device.held_by_loader();
             let communicates_ns = length(&both(&held, &device.exposed()));
-            let is_more = communicates_ns as f64 >= LEAST_MORE * length(&held) as f64;
+            let is_more = communicates_ns > 0
+                && communicates_ns as f64 >= LEAST_MORE * length(&held) as f64;
             let bound_ns = if is_more { length(&held).max(idle_ns) } else { idle_ns };
             let share = bound_ns as f64 / window_ns as f64;
             if share < LEAST_SHARE {
