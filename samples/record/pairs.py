@@ -16,30 +16,22 @@ def sync():  # .item() after every layer of work against one at the end
     o = torch.optim.AdamW(m.parameters(), lr=1e-4, fused=True)
     parts = [ids(8192, 4, 128) for _ in range(8)]
 
-    def before(i):
-        total = 0.0
-        for p in parts:
-            with torch.autocast("cuda", torch.bfloat16):
-                l = loss_of(m, p)
-            l.backward()
-            total += l.item()
-        o.step()
-        o.zero_grad()
-        return total
+    def of(reads):
+        def step(i):
+            total = 0.0 if reads else torch.zeros((), device=DEV)
+            for p in parts:
+                with torch.autocast("cuda", torch.bfloat16):
+                    l = loss_of(m, p)
+                l.backward()
+                total += l.item() if reads else l.detach()
+            o.step()
+            o.zero_grad()
+            return total
 
-    def after(i):
-        total = torch.zeros((), device=DEV)
-        for p in parts:
-            with torch.autocast("cuda", torch.bfloat16):
-                l = loss_of(m, p)
-            l.backward()
-            total += l.detach()
-        o.step()
-        o.zero_grad()
-        return total
+        return step
 
-    trace("sync_before", before, steps=2)
-    trace("sync_after", after, steps=2)
+    trace("sync_before", of(True), steps=2)
+    trace("sync_after", of(False), steps=2)
 
 
 def optimizer():
@@ -49,14 +41,14 @@ def optimizer():
         trace(f"adam_{kind}", train_step(m, o, ids(8192, 8, 256)), steps=2)
 
 
-def zero():
+def zero(record=trace, batch=4, length=512):
     for kind, to_none in [("before", False), ("after", True)]:
         m = GPT(d=1024, layers=6, heads=16).to(DEV)
         o = torch.optim.SGD(m.parameters(), lr=1e-4, foreach=True)
-        trace(f"zero_{kind}", train_step(m, o, ids(8192, 4, 512), set_to_none=to_none), steps=2)
+        record(f"zero_{kind}", train_step(m, o, ids(8192, batch, length), set_to_none=to_none), steps=2)
 
 
-def copies():
+def copies(record=trace, prefetched=True):
     m = torch.compiler.disable(
         nn.Sequential(
             nn.Conv2d(3, 32, 7, 4), nn.ReLU(), nn.Conv2d(32, 64, 3, 2), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10)
@@ -73,8 +65,10 @@ def copies():
 
         return step
 
-    trace("copy_pageable", of(host, False))
-    trace("copy_pinned", of(pinned, True))
+    record("copy_pageable", of(host, False))
+    record("copy_pinned", of(pinned, True))
+    if not prefetched:
+        return
     side = torch.cuda.Stream()
     nxt = [None]
 
@@ -89,7 +83,7 @@ def copies():
         m(x).sum().backward()
         m.zero_grad()
 
-    trace("copy_prefetched", prefetch)
+    record("copy_prefetched", prefetch)
 
 
 def precision():
@@ -100,13 +94,13 @@ def precision():
         trace(f"precision_{kind}", train_step(m, o, ids(8192, 8, 512), amp=amp), steps=2)
 
 
-def conv():
+def conv(record=trace, batch=64):
     import torchvision
 
     for kind, last in [("nchw", False), ("nhwc", True)]:
         m = torchvision.models.resnet18().to(DEV)
-        x = torch.randn(64, 3, 224, 224, device=DEV)
-        y = torch.randint(0, 1000, (64,), device=DEV)
+        x = torch.randn(batch, 3, 224, 224, device=DEV)
+        y = torch.randint(0, 1000, (batch,), device=DEV)
         if last:
             m = m.to(memory_format=torch.channels_last)
             x = x.to(memory_format=torch.channels_last)
@@ -119,10 +113,10 @@ def conv():
             o.step()
             o.zero_grad()
 
-        trace(f"conv_{kind}", step, steps=2)
+        record(f"conv_{kind}", step, steps=2)
 
 
-def fuse():
+def fuse(record=trace, compiled=True):
     m = GPT(d=1024, layers=4, heads=16).to(DEV).bfloat16().eval()
     b = ids(8192, 8, 512)
 
@@ -130,22 +124,24 @@ def fuse():
         with torch.no_grad():
             m(b)
 
-    trace("fuse_eager", eager, steps=2)
+    record("fuse_eager", eager, steps=2)
+    if not compiled:
+        return
     c = torch.compile(m)
 
     def comp(i):
         with torch.no_grad():
             c(b)
 
-    trace("fuse_compiled", comp, steps=2)
+    record("fuse_compiled", comp, steps=2)
     torch._dynamo.reset()
 
 
-def attention():
+def attention(record=trace):
     for kind, naive in [("naive", True), ("sdpa", False)]:
         m = GPT(d=1024, layers=4, heads=16, naive=naive).to(DEV)
         o = torch.optim.AdamW(m.parameters(), lr=1e-4, fused=True)
-        trace(f"attention_{kind}", train_step(m, o, ids(8192, 4, 1024)), steps=2)
+        record(f"attention_{kind}", train_step(m, o, ids(8192, 4, 1024)), steps=2)
 
 
 def vocab():
@@ -250,7 +246,8 @@ def loader():
         it = None  # ends the workers
 
 
-def decode():
+def llama():
+    """A small Llama of Transformers, and one forward pass of it."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
     c = LlamaConfig(
@@ -263,6 +260,17 @@ def decode():
         max_position_embeddings=512,
     )
     m = LlamaForCausalLM(c).to(DEV).bfloat16().eval()
+    x = ids(8192, 1, 16)
+
+    def fwd(i):
+        with torch.no_grad():
+            return m(x, use_cache=False).logits
+
+    return m, fwd
+
+
+def decode():
+    m, fwd = llama()
     b = ids(8192, 1, 32)
 
     def step(i):
@@ -270,12 +278,6 @@ def decode():
             m.generate(b, max_new_tokens=4, min_new_tokens=4, do_sample=False, pad_token_id=0)
 
     trace("decode_generate", step, steps=2, timed=5)
-    x = ids(8192, 1, 16)
-
-    def fwd(i):
-        with torch.no_grad():
-            return m(x, use_cache=False).logits
-
     trace("decode_eager", fwd, steps=3)
     s = torch.cuda.Stream()
     s.wait_stream(torch.cuda.current_stream())
