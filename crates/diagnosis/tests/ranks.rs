@@ -79,5 +79,6 @@ fn each_rank_of_a_file_is_told_of_by_its_own_threads_and_the_late_one_is_named()
         .filter_map(|one| Some((one.device.as_deref()?, one.verdict, one.bound_ns)))
         .collect();
     // Device 0 communicates alone for 490 us a step, 400 of it until device 1 joins.
-    assert_eq!(exposed, [("0", "exposed", Some(270_000)), ("1", "exposed", Some(270_000))]);
+    // The CPU launches for device 1 at its own pace, but when other threads wait for a GPU, it could come sooner, too.
+    assert_eq!(exposed, [("0", "exposed", Some(270_000)), ("1", "exposed", Some(190_000))]);
 }

@@ -729,13 +729,28 @@ fn steps_of_an_optimizer_are_iterations_up_to_their_ends() {
 
 #[test]
 fn communication_hides_behind_other_kernels_and_not_behind_idle_time() {
-    let mut fixture = Fixture::default();
-    launch(&mut fixture, "ncclDevKernel_AllReduce_Sum", 1, 0, 10_000, 8_000_000);
-    launch(&mut fixture, "gemm", 2, 5_000, 8_010_000, 1_000_000);
-    launch(&mut fixture, "gemm", 3, 90_000_000, 90_010_000, 1_000_000);
-    let found = diagnosis(fixture);
-    let own = found.findings.iter().find(|finding| finding.rule.id() == "M10").unwrap();
-    assert_eq!(own.bound_ns, Some(2_000_000));
+    let run = |launched_ns: i64, begun_ns: i64| {
+        let mut fixture = Fixture::default();
+        launch(&mut fixture, "ncclDevKernel_AllReduce_Sum", 1, 0, 10_000, 8_000_000);
+        launch(&mut fixture, "gemm", 2, 5_000, 8_010_000, 1_000_000);
+        launch(&mut fixture, "gemm", 3, launched_ns, begun_ns, 1_000_000);
+        let found = diagnosis(fixture).findings;
+        found.into_iter().find(|finding| finding.rule.id() == "M10").unwrap()
+    };
+    let queued = run(10_000, 9_010_000);
+    assert_eq!(queued.bound_ns, Some(2_000_000));
+    assert!(
+        queued
+            .meaning
+            .ends_with("Other kernels run alone for 2.00 ms: it can hide behind no more.")
+    );
+    // The last one begins 10 us after its launch, and would without any communication, too.
+    let late = run(90_000_000, 90_010_000);
+    assert_eq!(late.bound_ns, Some(10_000));
+    assert!(
+        late.meaning
+            .ends_with("be done 10.0 \u{b5}s sooner at most: what follows is launched no earlier.")
+    );
 }
 
 /// A loop that reads values one by one: an op, a copy of 4 bytes and its call.

@@ -155,13 +155,14 @@ impl PlainTime {
         let shorter_ns = self.removed.iter().fold(0_i64, |sum, (_, ns)| sum.saturating_add(*ns));
         // (Less than that is hidden by the noise between two runs.)
         let least_ns = wall.span_ns / 100;
-        if wall.is_unreal() || shorter_ns < least_ns || (saved_ns < least_ns && !wall.is_vague()) {
+        let most_ns = saved_ns.saturating_add(wall.unsure_ns()).min(shorter_ns);
+        if wall.is_unreal() || most_ns < least_ns {
             return None;
         }
         let ratio = faster.ratio();
         let part = percent(saved_ns, shorter_ns);
         // (Where all of it is saved, no wait is in the way.)
-        if wall.is_vague() && part < ALL_PCT {
+        if part < ALL_PCT && percent(saved_ns, most_ns) < ALL_PCT {
             let text = format!(
                 "If they become faster by {ratio}, {} of the time in which they run alone go away. How much sooner the run ends is not \
                  estimated: the CPU waits for work of several streams, and which of them each wait is for is not recorded.",

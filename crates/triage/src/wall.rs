@@ -294,10 +294,13 @@ impl Wall {
         }
     }
 
-    /// Whether the CPU waits for the GPU while several streams do much of the work. Which of them a wait is for is not
-    /// recorded, so the model follows the one that ended last, and may be wrong by more than a factor of two.
-    pub(crate) fn is_vague(&self) -> bool {
-        self.n_streams > 1 && !self.waits.is_empty()
+    /// What the model may leave out: how long the CPU waits for the GPU in all while several streams do much of the work. Which of
+    /// them a wait is for is not recorded, so the model follows the one that ended last. No other answer saves more than all waits.
+    pub(crate) fn unsure_ns(&self) -> i64 {
+        if self.n_streams <= 1 {
+            return 0;
+        }
+        self.waits.iter().fold(0_i64, |sum, wait| sum.saturating_add(wait.waited_ns))
     }
 
     /// Whether most of the time is lost to something that the file does not hold: another client of the GPU, a slow clock. What

@@ -46,9 +46,9 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             let transfer = exposed.saturating_sub(waiting_ns).max(0);
             let is_estimate = waits.is_none() && excess.is_some();
             // (Nor does anything come sooner than its own launches let it.)
-            let limit = super::hidden_launches::limit(&device);
+            let sooner_ns = device.sooner_without_communication_ns();
             let compute_ns = device.exposed_compute();
-            let bound = transfer.min(compute_ns).min(limit.unwrap_or(i64::MAX));
+            let bound = transfer.min(compute_ns).min(sooner_ns);
             let meaning = match (waits, excess) {
                 (Some(waits), _) => {
                     let text = waiting(waits, exposed, facts.matched.who(), (compute_ns, bound));
@@ -57,8 +57,10 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                         false => text,
                     }
                 }
-                (None, Some(excess)) => excess.sentence(),
-                (None, None) => unmatched(facts),
+                (None, excess) => {
+                    let text = excess.map_or_else(|| unmatched(facts), |excess| excess.sentence());
+                    format!("{text}{}", limited(bound, sooner_ns, transfer))
+                }
             };
             // (Of little, most has to be.)
             let is_transfer = match is_much {
@@ -105,6 +107,20 @@ fn unmatched(facts: &Facts<'_>) -> String {
     };
     let text = "Part of it may be waiting for other ranks. Their traces are given, and no collective of this rank could be matched with theirs.";
     format!("{text} {known}").trim_end().to_owned()
+}
+
+/// What limits the bound, where that is much less than the transfer; empty where nothing does.
+fn limited(bound_ns: i64, sooner_ns: i64, transfer_ns: i64) -> String {
+    if bound_ns as f64 >= LEAST_SAVED * transfer_ns as f64 {
+        String::new()
+    } else if bound_ns == sooner_ns {
+        format!(
+            " Without any communication the device would be done {} sooner at most: what follows is launched no earlier.",
+            time(sooner_ns),
+        )
+    } else {
+        format!(" Other kernels run alone for {}: it can hide behind no more.", time(bound_ns))
+    }
 }
 
 /// Where less of the waiting would be saved, something else limits, too.

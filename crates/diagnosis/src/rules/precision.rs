@@ -100,6 +100,18 @@ fn computes(facts: &Facts<'_>) -> bool {
     facts.devices().all(|device| device.busy_share() >= LEAST_BUSY)
 }
 
+/// The same where a replay of the launches says that it saves too little to advise it, and the GPU waits for them.
+const LAUNCHES_LIMIT: &str =
+    "The GPU waits for launches: faster products shorten the run only once these come sooner.";
+
+/// From this share of its wall time on in which a device waits for launches, they limit it, in percent.
+const LATE_PCT: f64 = 20.0;
+
+/// Whether the GPUs wait for launches, and no saving by faster products could be told.
+fn launches_limit(facts: &Facts<'_>) -> bool {
+    facts.triage.plain_products.is_none() && facts.devices().all(|one| one.late().1 >= LATE_PCT)
+}
+
 /// Whether an action says more than this rule.
 fn is_advised(facts: &Facts<'_>) -> bool {
     let saves = facts.triage.plain_products.as_ref().is_some_and(|plain| plain.saved_ns.is_some());
@@ -128,7 +140,11 @@ fn by_kernels(facts: &Facts<'_>, busy: i64) -> Option<Finding> {
         "GPU time of such kernels",
         time(ns),
     );
-    Some(if computes(facts) { finding.level(Level::Medium) } else { finding.means(WAITS) })
+    Some(match (computes(facts), launches_limit(facts)) {
+        (false, _) => finding.means(WAITS),
+        (true, true) => finding.means(LAUNCHES_LIMIT),
+        (true, false) => finding.level(Level::Medium),
+    })
 }
 
 /// Whether the first tensors of an op are 32-bit floats.

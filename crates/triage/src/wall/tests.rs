@@ -88,6 +88,16 @@ fn another_stream_limits_only_what_waits_for_it() {
 }
 
 #[test]
+fn the_model_is_unsure_by_what_the_cpu_waits_where_several_streams_work() {
+    let two = [(7, 0, 10, 100), (8, 1, 11, 150)];
+    assert_eq!(on_streams(&two, &[]).unsure_ns(), 0, "the CPU never waits");
+    // It waits from 131 on, and the last kernel ends at 161.
+    assert_eq!(on_streams(&two, &[(131, 165)]).unsure_ns(), 30 * US);
+    let one = [(7, 0, 10, 100), (7, 1, 110, 51)];
+    assert_eq!(on_streams(&one, &[(131, 165)]).unsure_ns(), 0, "there is one to wait for");
+}
+
+#[test]
 fn one_off_pauses_are_no_part_of_the_span() {
     let of = |starts_ms: &[i64]| {
         let kernels: Vec<(i64, i64, i64)> =
