@@ -25,11 +25,11 @@ use crate::stages::Stage;
 use crate::stages::pace::Waits;
 use crate::tables::DeviceTables;
 use crate::takeaways::BLOCKED_PCT;
-use crate::wall::{Lost, Wall};
 use crate::wall_stages;
 use crate::wall_time;
 use crate::{TriageOptions, WallPart, blocked, precision};
 use timeline::gpu::Gpu;
+use wall::{Lost, Wall};
 
 /// What the triage of each device goes by.
 pub(crate) struct Asked<'a> {

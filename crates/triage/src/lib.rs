@@ -50,7 +50,6 @@ mod tables;
 mod takeaways;
 mod text_timeline;
 mod unrecorded;
-mod wall;
 mod wall_stages;
 mod wall_time;
 pub mod words;

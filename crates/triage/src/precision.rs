@@ -9,9 +9,9 @@ use trace::Trace;
 
 use super::fuse::Ground;
 use super::site::Attribution;
-use super::wall::Wall;
 use timeline::gpu::Gpu;
 use timeline::percent;
+use wall::Wall;
 
 /// From this share of GPU time on such products are worth a sentence, in percent.
 const LEAST_PCT: f64 = 20.0;

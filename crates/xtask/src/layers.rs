@@ -34,9 +34,10 @@ const LAYERS: &[Layer] = &[
         uses: &["trace", "dialect", "catalog", "report", "timeline"],
         kind: Kind::Core,
     },
+    Layer { name: "wall", uses: &["trace", "dialect", "catalog", "timeline"], kind: Kind::Core },
     Layer {
         name: "triage",
-        uses: &["trace", "dialect", "catalog", "report", "timeline", "analysis"],
+        uses: &["trace", "dialect", "catalog", "report", "timeline", "analysis", "wall"],
         kind: Kind::Core,
     },
     Layer {
@@ -51,7 +52,9 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         name: "diagnosis",
-        uses: &["trace", "dialect", "catalog", "report", "timeline", "host", "triage", "ranks"],
+        uses: &[
+            "trace", "dialect", "catalog", "report", "timeline", "host", "triage", "ranks", "wall",
+        ],
         kind: Kind::Core,
     },
     Layer {

@@ -10,8 +10,8 @@ use super::names::Names;
 use super::removed::removed;
 use super::{Ground, related};
 use crate::site::Attribution;
-use crate::wall::Removed;
 use timeline::launches::Launches;
+use wall::Removed;
 
 /// What can be done about a candidate.
 pub(super) struct Advice {

@@ -26,12 +26,13 @@ use super::facts::{Regions, RunContext};
 use super::framework::Framework;
 use super::site::Attribution;
 use super::stages::Stage;
-use super::wall::Wall;
+use crate::Priority;
 use advice::Advice;
 use find::{Candidate, Sought};
 use lanes::Lanes;
 use timeline::gpu::Gpu;
 use timeline::launches::Launches;
+use wall::Wall;
 
 pub use row::{FuseRow, FuseStatus, GainConfidence, PatternConfidence};
 
@@ -71,7 +72,8 @@ pub(crate) fn fuse(
 ) -> Fuse {
     let (lanes, judged) = judged(gpu, launches, stage_of, attribution, context, ground);
     let attention = judged.iter().filter(|(accepted, advice)| {
-        let worth = advice.as_ref().and_then(|advice| ground.wall.priority(advice.saved_ns));
+        let worth =
+            advice.as_ref().and_then(|advice| Priority::of(advice.saved_ns, ground.wall.span_ns));
         worth.is_some()
             && matches!(accepted.candidate.sought, Sought::Chain(chain) if chain.id == "K04")
     });

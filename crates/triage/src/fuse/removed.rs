@@ -9,8 +9,8 @@ use super::find::{Candidate, Sought};
 use super::lanes::Lanes;
 use super::{Ground, attention, related};
 use crate::site::Attribution;
-use crate::wall::Removed;
 use timeline::launches::Launches;
+use wall::Removed;
 
 /// A launch that takes this many times the median from one launch to the next sets something up.
 const FIRST: i64 = 20;

@@ -12,8 +12,8 @@ use super::row::{FuseRow, FuseStatus, GainConfidence, PatternConfidence};
 use super::{Accepted, Fuse, related};
 use crate::priority::Priority;
 use crate::site::Attribution;
-use crate::wall::{Removed, Wall};
 use timeline::percent;
+use wall::{Removed, Wall};
 
 /// What is fused already is listed from this share of its stage on, in percent.
 const FUSED_PCT: f64 = 1.0;
@@ -36,7 +36,7 @@ pub(super) fn rows(
     for (accepted, advice) in judged {
         let candidate = &accepted.candidate;
         let name = || format!("{} ({})", title(candidate), id(candidate));
-        let worth = advice.as_ref().and_then(|advice| wall.priority(advice.saved_ns));
+        let worth = advice.as_ref().and_then(|advice| Priority::of(advice.saved_ns, wall.span_ns));
         if worth.is_none() && !candidate.split.is_empty() {
             if advice.is_some() {
                 small.push(name())
@@ -105,7 +105,7 @@ fn join_stages(rows: &mut [FuseRow], judged: &[(Accepted, Option<Advice>)], wall
         );
         for at in stages {
             let row = &mut rows[at];
-            row.priority = wall.priority(saved_ns).or(row.priority);
+            row.priority = Priority::of(saved_ns, wall.span_ns).or(row.priority);
             row.together = Some((saved_ns, pct));
             row.rationale.push_str(&text);
         }

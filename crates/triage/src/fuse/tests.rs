@@ -80,7 +80,7 @@ fn advised(
     let places = attribution(&gpu);
     let launches = Launches::of(&gpu);
     let exposed_ns: Vec<i64> = (0..gpu.len()).map(|at| gpu.slice(at).dur_ns).collect();
-    let wall = Wall::of(&gpu, &launches, crate::wall::Lost::default());
+    let wall = Wall::of(&gpu, &launches, wall::Lost::default());
     let ground = Ground {
         run,
         wall: &wall,
@@ -105,7 +105,7 @@ fn look_on(
     let places = attribution(&gpu);
     let launches = Launches::of(&gpu);
     let exposed_ns: Vec<i64> = (0..gpu.len()).map(|at| gpu.slice(at).dur_ns).collect();
-    let wall = Wall::of(&gpu, &launches, crate::wall::Lost::default());
+    let wall = Wall::of(&gpu, &launches, wall::Lost::default());
     let ground = Ground {
         run: &run,
         wall: &wall,

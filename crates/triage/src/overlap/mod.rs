@@ -25,7 +25,7 @@ use catalog::remedies::RunFacts;
 use trace::Details;
 
 use super::facts::Regions;
-use super::wall::Wall;
+use wall::Wall;
 
 pub use context::{NextTo, OverlapContext};
 pub use risk::Risk;

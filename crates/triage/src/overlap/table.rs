@@ -19,11 +19,11 @@ use crate::facts::Regions;
 use crate::priority::Priority;
 use crate::site::Attribution;
 use crate::stages::Stage;
-use crate::wall::{Removed, Wall};
 use timeline::gpu::Gpu;
 use timeline::launches::Launches;
 use timeline::percent;
 use trace::{SmallIndex, StringId};
+use wall::{Removed, Wall};
 
 /// What overlaps, by stage and kernel name. `stage_of` gives the stage of each GPU slice.
 #[inline(never)]
@@ -281,7 +281,8 @@ fn row(facts: &Facts<'_>, stage: &StageSums, group: &Group, verdict: Verdict) ->
     let risk = neighbours.risk();
     let Group { total_ns, exclusive_ns, hidden_ns, hidden_by_compute_ns, .. } = *group;
     let chance = chance(facts, group, lever, name, &neighbours);
-    let worth = wall.zip(chance.bound_ns).and_then(|(wall, saved_ns)| wall.priority(saved_ns));
+    let worth =
+        wall.zip(chance.bound_ns).and_then(|(wall, saved_ns)| Priority::of(saved_ns, wall.span_ns));
     let advised = chance.remedy.zip(worth).filter(|_| verdict == Verdict::Headroom);
     // (Nothing moves where only the bytes change.)
     let case_risk = if chance.saving == Saving::Hidden { risk } else { Risk::Low };

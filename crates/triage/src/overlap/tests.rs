@@ -9,12 +9,12 @@ use trace::Trace;
 use super::{Overlap, OverlapOptions, OverlapRow, Risk, Verdict, overlap};
 use crate::priority::Priority;
 use crate::stages::Stage;
-use crate::wall::Wall;
 use fixture::{Fixture, Slice, kernel, slice};
 use timeline::Options;
 use timeline::before_window::BeforeWindowSlices;
 use timeline::gpu::Gpu;
 use timeline::launches::Launches;
+use wall::Wall;
 
 const GEMM: &str = "Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_UserArgs_MT64x64x64_MI16x16x1_ISA942";
 const REDUCE: &str = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)";
@@ -31,7 +31,7 @@ fn by_stage(trace: &Trace, stage_of: &dyn Fn(usize) -> Stage) -> Overlap {
     let before = BeforeWindowSlices::of(trace);
     let gpu = Gpu::new(trace, Platform::Rocm, &before, &Options::default());
     let launches = Launches::of(&gpu);
-    let wall = Wall::of(&gpu, &launches, crate::wall::Lost::default());
+    let wall = Wall::of(&gpu, &launches, wall::Lost::default());
     let options = OverlapOptions { wall: Some(&wall), ..OverlapOptions::default() };
     overlap(&gpu, &launches, stage_of, None, &options)
 }

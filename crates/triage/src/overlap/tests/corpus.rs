@@ -113,7 +113,7 @@ fn table(name: &str) -> Option<(trace::Trace, Overlap)> {
         let gpu = Gpu::new(&trace, platform, &before, &Options::default());
         let launches = Launches::of(&gpu);
         let places = attribute(&gpu, &launches, &mut Linker::of(&trace, None));
-        let wall = crate::wall::Wall::of(&gpu, &launches, crate::wall::Lost::default());
+        let wall = wall::Wall::of(&gpu, &launches, wall::Lost::default());
         let options = OverlapOptions { wall: Some(&wall), ..OverlapOptions::default() };
         overlap(&gpu, &launches, &|_| Stage::All, Some(&places), &options)
     };

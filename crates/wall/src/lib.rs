@@ -1,34 +1,32 @@
-//! How much sooner the window would end if some GPU time were gone: what advice is worth.
+//! How much sooner a device would be done if some work were gone: what advice is worth.
 //!
 //! GPU time that goes away shortens the wall time only where the GPU is what everything waits for. The model replays the
 //! streams. The *lead of a stream* grows by the time that is removed from it; each slice limits it, because no slice begins
 //! before its launch call is over, nor before the slice of another stream that it waited for ([`Hold`]). The *lead of the
 //! CPU* follows where the CPU waited for the GPU (a synchronising call, a blocking copy): what it launches afterwards comes
-//! sooner. Where the GPU waits for the CPU, the lead is lost. A launch that goes away gives the CPU a lead, too: where a
-//! stream is idle until its next launch, that slice begins sooner.
+//! sooner. Where the GPU waits for the CPU, the lead is lost. CPU time that goes away, with a launch or with an op, gives the CPU
+//! a lead, too: where a stream is idle until its next launch, that slice begins sooner.
 //!
 //! The lead of the stream that ends last is an upper bound: waits that no time shows may hold up a slice, and nothing says
 //! that all of the time goes away.
+//!
+//! Constraints of this crate:
+//!
+//! * every bound of an advice comes from here, or is smaller than what would come from here;
+//! * it knows no advice: what goes away with a change is its caller's matter.
+
+#![warn(unreachable_pub)]
 
 mod limits;
 
 use catalog::RawKind;
 
-use crate::priority::Priority;
 use limits::Ends;
 use timeline::gpu::{Extent, Gpu};
 use timeline::intervals::{Interval, length, union};
 use timeline::launches::Launches;
 use timeline::percent;
 use trace::SmallIndex;
-
-/// Below this share of the GPU span, in thousandths, nothing is advised.
-pub(crate) const LEAST_PERMILLE: i64 = 5;
-/// Below this time nothing is advised, in ns.
-pub(crate) const LEAST_NS: i64 = 10_000;
-/// Shares of the GPU span from which advice is of priority 1, 2 and 3, in thousandths.
-const PRIORITIES: [(Priority, i64); 3] =
-    [(Priority::P1, 50), (Priority::P2, 20), (Priority::P3, LEAST_PERMILLE)];
 
 /// A time that nothing limits.
 const NO_LIMIT: i64 = i64::MAX;
@@ -40,13 +38,13 @@ const UNREAL_PCT: f64 = 50.0;
 
 /// What goes away with a change of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Removed {
+pub struct Removed {
     /// The slice that becomes shorter, or is gone.
-    pub(crate) slice: u32,
+    pub slice: u32,
     /// GPU time.
-    pub(crate) gpu_ns: i64,
+    pub gpu_ns: i64,
     /// CPU time of its launch, if that is gone.
-    pub(crate) cpu_ns: i64,
+    pub cpu_ns: i64,
 }
 
 /// A wait of the CPU for the GPU.
@@ -92,7 +90,7 @@ impl Times {
 
 /// The GPU slices of a device with what held up each of them.
 #[derive(Debug)]
-pub(crate) struct Wall {
+pub struct Wall {
     /// By slice: how much sooner it could begin for all its launch says, where the launch is recorded.
     slack_ns: Times,
     /// By slice: when its launch began, where it is recorded.
@@ -111,9 +109,9 @@ pub(crate) struct Wall {
     /// When the CPU went on after it waited for the workers of the data loader: a CPU that comes earlier waits longer.
     loaded_ns: Vec<i64>,
     /// From the first start to the last end, without what is lost, without `one_off_ns`, and without an earlier step.
-    pub(crate) span_ns: i64,
+    pub span_ns: i64,
     /// The sum of pauses that are no part of the program's rhythm, each above a tenth of the span.
-    pub(crate) one_off_ns: i64,
+    one_off_ns: i64,
     /// Whether the GPU was idle with work queued: what ran then, if anything, is not in the file.
     blocked: bool,
     /// Whether it was so for most of the time.
@@ -123,22 +121,22 @@ pub(crate) struct Wall {
     /// Whether the device first ran an earlier step, for a noticeable part of the time.
     earlier: bool,
     /// Whether launches are recorded: without them nothing limits the bound but the slices themselves.
-    pub(crate) linked: bool,
+    pub linked: bool,
 }
 
 /// Idle time that another run does not have, or that says nothing: no share counts it.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Lost<'a> {
+pub struct Lost<'a> {
     /// Idle with work queued.
-    pub(crate) blocked: &'a [Interval],
+    pub blocked: &'a [Interval],
     /// The set-up of a first run.
-    pub(crate) set_up: &'a [Interval],
+    pub set_up: &'a [Interval],
 }
 
 impl Wall {
     /// The slices of one device.
     #[inline(never)]
-    pub(crate) fn of(gpu: &Gpu<'_>, launches: &Launches, lost: Lost<'_>) -> Self {
+    pub fn of(gpu: &Gpu<'_>, launches: &Launches, lost: Lost<'_>) -> Self {
         let trace = gpu.trace;
         let mut extent = Extent::default();
         let n = gpu.len();
@@ -199,7 +197,7 @@ impl Wall {
 
     /// The CPU time that a launch of these slices takes: the median time to the next launch of their thread. `None` where it is
     /// not recorded.
-    pub(crate) fn launch_ns(&self, slices: impl Iterator<Item = u32>) -> Option<i64> {
+    pub fn launch_ns(&self, slices: impl Iterator<Item = u32>) -> Option<i64> {
         let of = |at: u32| self.spacing_ns.get(at as usize);
         let mut times: Vec<i64> = slices.filter_map(of).collect();
         let middle = times.len().checked_sub(1)? / 2;
@@ -208,47 +206,47 @@ impl Wall {
     }
 
     /// The CPU time from the launch of a slice to the next one; no limit where it is not recorded.
-    pub(crate) fn spacing_ns(&self, slice: u32) -> i64 {
+    pub fn spacing_ns(&self, slice: u32) -> i64 {
         self.spacing_ns.get(slice as usize).unwrap_or(NO_LIMIT)
     }
 
     /// Whether a slice has a launch call of its own.
-    pub(crate) fn is_launched_alone(&self, slice: u32) -> bool {
+    pub fn is_launched_alone(&self, slice: u32) -> bool {
         self.spacing_ns.get(slice as usize).is_some()
     }
 
     /// How much sooner the window ends without this GPU time: `removed` is (slice, ns), sorted by slice.
-    pub(crate) fn saved_ns(&self, removed: &[(u32, i64)]) -> i64 {
+    pub fn saved_ns(&self, removed: &[(u32, i64)]) -> i64 {
         let of =
             |(slice, gpu_ns): &(u32, i64)| Removed { slice: *slice, gpu_ns: *gpu_ns, cpu_ns: 0 };
         self.saved_without(&removed.iter().map(of).collect::<Vec<_>>())
     }
 
     /// The same, with the launches that go away. `removed` is sorted by slice.
+    pub fn saved_without(&self, removed: &[Removed]) -> i64 {
+        self.saved_with_ops(removed, &[])
+    }
+
+    /// The same, with ops of launching threads that go away: disjoint times, sorted. (Of launches in them `cpu_ns` is 0.)
     #[inline(never)]
-    pub(crate) fn saved_without(&self, removed: &[Removed]) -> i64 {
-        let Some(Removed { slice: first, .. }) = removed.first() else { return 0 };
-        let first = *first as usize;
+    pub fn saved_with_ops(&self, removed: &[Removed], ops: &[Interval]) -> i64 {
+        let first = match (removed.first(), ops) {
+            (None, []) => return 0,
+            (Some(gone), []) => gone.slice as usize,
+            _ => 0,
+        };
         let mut left = removed.iter().peekable();
-        let mut waits = self.waits.iter().peekable();
-        let mut loaded = self.loaded_ns.iter().peekable();
         // The leads of slices from the first one on at their ends, and of streams. Before it nothing changes.
         let mut of_slices: Vec<i64> = Vec::with_capacity(self.holds.len().saturating_sub(first));
         let mut of_streams = vec![0_i64; self.ends_ns.len()];
-        let mut cpu_ns = 0_i64;
+        let mut cpu = Cpu::of(self, ops);
         for (at, hold) in self.holds.iter().enumerate().skip(first) {
             let lead_of = |slice: u32| {
                 let place = (slice as usize).checked_sub(first);
                 place.and_then(|place| of_slices.get(place)).copied().unwrap_or_default()
             };
             if let Some(launched_ns) = self.launched_ns.get(at) {
-                while let Some(wait) = waits.next_if(|wait| wait.until_ns <= launched_ns) {
-                    // (A CPU that comes earlier only waits longer.)
-                    cpu_ns = lead_of(wait.slice).min(cpu_ns.saturating_add(wait.waited_ns));
-                }
-                while loaded.next_if(|ns| **ns <= launched_ns).is_some() {
-                    cpu_ns = 0;
-                }
+                cpu.go_on(launched_ns, lead_of);
             }
             let mut lead_ns = of_streams[hold.stream as usize];
             let slack_ns = self.slack_ns.get(at);
@@ -256,15 +254,15 @@ impl Wall {
                 let free_ns = lead_ns.saturating_add(hold.idle_ns);
                 lead_ns = lead_of(after.get()).min(free_ns);
                 if let Some(slack_ns) = slack_ns {
-                    lead_ns = lead_ns.min(cpu_ns.saturating_add(slack_ns));
+                    lead_ns = lead_ns.min(cpu.lead_ns.saturating_add(slack_ns));
                 }
             } else if let Some(slack_ns) = slack_ns {
-                let launched_ns = cpu_ns.min(lead_ns.saturating_add(hold.idle_ns));
-                lead_ns = lead_ns.min(cpu_ns.saturating_add(slack_ns)).max(launched_ns);
+                let launched_ns = cpu.lead_ns.min(lead_ns.saturating_add(hold.idle_ns));
+                lead_ns = lead_ns.min(cpu.lead_ns.saturating_add(slack_ns)).max(launched_ns);
             }
             while let Some(gone) = left.next_if(|gone| gone.slice as usize == at) {
                 lead_ns = lead_ns.saturating_add(gone.gpu_ns);
-                cpu_ns = cpu_ns.saturating_add(gone.cpu_ns);
+                cpu.lead_ns = cpu.lead_ns.saturating_add(gone.cpu_ns);
             }
             of_streams[hold.stream as usize] = lead_ns;
             of_slices.push(lead_ns);
@@ -276,7 +274,7 @@ impl Wall {
     }
 
     /// What shares are of, in words.
-    pub(crate) fn span(&self) -> String {
+    pub fn span(&self) -> String {
         let excluded = [
             (self.earlier, "the earlier step"),
             (self.blocked, "the blocked time"),
@@ -296,7 +294,7 @@ impl Wall {
 
     /// What the model may leave out: how long the CPU waits for the GPU in all while several streams do much of the work. Which of
     /// them a wait is for is not recorded, so the model follows the one that ended last. No other answer saves more than all waits.
-    pub(crate) fn unsure_ns(&self) -> i64 {
+    pub fn unsure_ns(&self) -> i64 {
         if self.n_streams <= 1 {
             return 0;
         }
@@ -305,26 +303,52 @@ impl Wall {
 
     /// Whether most of the time is lost to something that the file does not hold: another client of the GPU, a slow clock. What
     /// a change saves in such a run says nothing of another one.
-    pub(crate) fn is_unreal(&self) -> bool {
+    pub fn is_unreal(&self) -> bool {
         self.unreal
-    }
-
-    /// The priority of advice that saves this much at most; `None` if it is not worth it.
-    pub(crate) fn priority(&self, saved_ns: i64) -> Option<Priority> {
-        priority(saved_ns, self.span_ns)
     }
 }
 
-/// The priority of advice that saves `saved_ns` of `span_ns` at most: 1 from 5%, 2 from 2%, 3 from 0.5%; `None` below that,
-/// and below 10 µs.
-pub(crate) fn priority(saved_ns: i64, span_ns: i64) -> Option<Priority> {
-    let at_least =
-        |permille: i64| i128::from(saved_ns) * 1000 >= i128::from(span_ns) * i128::from(permille);
-    let worth = saved_ns >= LEAST_NS && span_ns > 0;
-    PRIORITIES
-        .iter()
-        .find(|(_, permille)| worth && at_least(*permille))
-        .map(|(priority, _)| *priority)
+/// The lead of the CPU, from one launch to the next.
+struct Cpu<'a> {
+    lead_ns: i64,
+    waits: &'a [Wait],
+    loaded_ns: &'a [i64],
+    ops: &'a [Interval],
+}
+
+impl<'a> Cpu<'a> {
+    fn of(wall: &'a Wall, ops: &'a [Interval]) -> Self {
+        Self { lead_ns: 0, waits: &wall.waits, loaded_ns: &wall.loaded_ns, ops }
+    }
+
+    /// What it does until a launch begins. `lead_of` tells the lead of a slice.
+    fn go_on(&mut self, until_ns: i64, lead_of: impl Fn(u32) -> i64) {
+        loop {
+            let op_ns = self.ops.first().map_or(NO_LIMIT, |(_, to)| *to);
+            let wait_ns = self.waits.first().map_or(NO_LIMIT, |wait| wait.until_ns);
+            let loaded_ns = self.loaded_ns.first().copied().unwrap_or(NO_LIMIT);
+            let next_ns = op_ns.min(wait_ns).min(loaded_ns);
+            if next_ns > until_ns || next_ns == NO_LIMIT {
+                return;
+            }
+            match (self.ops, self.waits) {
+                ([(from, to), rest @ ..], _) if op_ns == next_ns => {
+                    self.lead_ns = self.lead_ns.saturating_add(to.saturating_sub(*from));
+                    self.ops = rest;
+                }
+                // (A CPU that comes earlier only waits longer.)
+                (_, [wait, rest @ ..]) if wait_ns == next_ns => {
+                    let waited_ns = self.lead_ns.saturating_add(wait.waited_ns);
+                    self.lead_ns = lead_of(wait.slice).min(waited_ns);
+                    self.waits = rest;
+                }
+                _ => {
+                    self.lead_ns = 0;
+                    self.loaded_ns = self.loaded_ns.get(1..).unwrap_or_default();
+                }
+            }
+        }
+    }
 }
 
 #[cfg(test)]

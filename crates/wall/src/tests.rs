@@ -66,6 +66,27 @@ fn a_launch_that_goes_away_saves_its_cpu_time_where_the_gpu_is_idle() {
 }
 
 #[test]
+fn an_op_that_goes_away_saves_its_time_where_the_gpu_is_idle() {
+    let starved = wall(&[(0, 2, 10), (100, 102, 10), (200, 202, 10)], &[]);
+    let us = |times: &[(i64, i64)]| -> Vec<(i64, i64)> {
+        times.iter().map(|(from, to)| (from * US, to * US)).collect()
+    };
+    let of = |wall: &Wall, ops: &[(i64, i64)]| wall.saved_with_ops(&[], &us(ops));
+    assert_eq!(of(&starved, &[(20, 60)]), 40 * US);
+    assert_eq!(of(&starved, &[(20, 60), (120, 150)]), 70 * US);
+    assert_eq!(of(&starved, &[(220, 260)]), 0, "nothing is launched after it");
+    let gone = [Removed { slice: 1, gpu_ns: 9 * US, cpu_ns: 0 }];
+    // (The launch of the last one takes its microsecond.)
+    assert_eq!(starved.saved_with_ops(&gone, &us(&[(20, 60)])), 41 * US);
+    let queued = wall(&[(0, 10, 100), (1, 110, 100), (2, 210, 100)], &[]);
+    assert_eq!(of(&queued, &[(0, 1)]), 0, "the GPU does not wait for the CPU");
+    // What comes before a wait for the GPU only makes that longer.
+    let waits = wall(&[(0, 2, 50), (60, 62, 10), (100, 102, 10)], &[(10, 52)]);
+    assert_eq!(of(&waits, &[(2, 8)]), 0);
+    assert_eq!(of(&waits, &[(70, 90)]), 20 * US);
+}
+
+#[test]
 fn the_microsecond_between_queued_kernels_is_no_wait_for_the_cpu() {
     let queued = wall(&[(0, 10, 100), (1, 111, 100), (2, 212, 100)], &[]);
     let gone = [Removed { slice: 0, gpu_ns: 0, cpu_ns: 40 * US }];
@@ -279,15 +300,4 @@ fn without_launches_nothing_limits_it() {
     let wall = Wall::of(&gpu, &Launches::of(&gpu), Lost::default());
     assert!(!wall.linked);
     assert_eq!(wall.saved_ns(&[(0, 40 * US)]), 40 * US);
-}
-
-#[test]
-fn priorities_are_shares_of_the_span() {
-    let of = |ns| priority(ns, 18_900 * US);
-    assert_eq!(of(31 * US), None, "0.16%");
-    assert_eq!(of(95 * US), Some(Priority::P3));
-    assert_eq!(of(400 * US), Some(Priority::P2));
-    assert_eq!(of(945 * US), Some(Priority::P1));
-    assert_eq!(priority(9 * US, 20 * US), None, "too short to measure");
-    assert_eq!(priority(9 * US, 0), None);
 }
