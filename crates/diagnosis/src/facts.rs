@@ -7,6 +7,7 @@ mod places;
 mod ranges;
 mod recording;
 mod set_up;
+mod without;
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -86,6 +87,8 @@ pub struct Facts<'a> {
     others: Vec<(String, IdlePlace)>,
     /// By device: how much sooner it would be done without communication.
     sooner: OnceCell<Vec<i64>>,
+    /// By device: its replay.
+    replayed: OnceCell<Vec<without::Replayed>>,
     /// What collectives of several devices tell of each other.
     pub matched: Matched,
     /// Whether the file has devices of other ranks.
@@ -143,6 +146,7 @@ impl<'a> Facts<'a> {
             uncached,
             others: Vec::new(),
             sooner: OnceCell::new(),
+            replayed: OnceCell::new(),
             matched: Matched::default(),
             has_others: false,
         };

@@ -753,6 +753,27 @@ fn communication_hides_behind_other_kernels_and_not_behind_idle_time() {
     );
 }
 
+#[test]
+fn copies_that_go_away_take_their_ops_with_them() {
+    // Three times a clone of 100 us on the GPU, and a kernel that is launched 100 us after its op.
+    let mut fixture = Fixture::default();
+    for n in 0..3 {
+        let (from, link) = (n * 1_000_000, 2 * n + 1);
+        fixture.push(slice("cpu_op", "aten::clone").at(from, 400_000).on(1, 1));
+        fixture.push(slice("cpu_op", "aten::copy_").at(from + 10_000, 380_000).on(1, 1));
+        let call = slice("cuda_runtime", "cudaMemcpyAsync").on(1, 1).link(link);
+        fixture.push(call.at(from + 20_000, 5_000));
+        let copy = slice("gpu_memcpy", "Memcpy DtoD (Device -> Device)").link(link);
+        fixture.push(copy.at(from + 30_000, 100_000));
+        launch(&mut fixture, "k", link + 1, from + 500_000, from + 510_000, 300_000);
+    }
+    // The device waits for the CPU all the time: three times 400 us go away, and not three times 100.
+    let found = diagnosis(fixture).findings;
+    let copies = found.iter().find(|finding| finding.rule.id() == "M7").unwrap();
+    assert_eq!(copies.bound_ns, Some(1_200_000));
+    assert!(copies.meaning.contains("take the CPU 1.20 ms"), "{}", copies.meaning);
+}
+
 /// A loop that reads values one by one: an op, a copy of 4 bytes and its call.
 fn reads(n: i64, bytes: i64) -> Diagnosis {
     let mut fixture = Fixture::default();

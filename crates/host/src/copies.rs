@@ -35,6 +35,14 @@ pub const READING_OPS: [&str; 5] = [
     "aten::masked_select",
 ];
 
+/// The outermost op that only makes this `aten::copy_`, or the copy itself: what goes away with it.
+#[must_use]
+pub fn made_by(slices: &Slices<'_>, copy: usize) -> usize {
+    let ops = &slices.ops;
+    let copies = |at: &usize| COPY_OPS[..5].contains(&slices.name(&ops.slices[*at]));
+    ops.chain(copy).take_while(copies).last().unwrap_or(copy)
+}
+
 /// Whether a GPU slice is a copy (and neither kernel nor fill).
 #[must_use]
 pub fn is_copy(slices: &Slices<'_>, one: &GpuSlice) -> bool {
@@ -56,6 +64,9 @@ pub struct Copies {
     /// The same copies by where they are made, most GPU time first. GPU work counts once, for the innermost one around it.
     #[serde(skip)]
     pub copy_places: BTreeMap<Purpose, Vec<CopyPlace>>,
+    /// Each of them with GPU work, by the number of the op in [`Slices::ops`].
+    #[serde(skip)]
+    pub made: Vec<(usize, Purpose)>,
     /// `aten::cat` by how it ran.
     pub cat_diag: BTreeMap<&'static str, u64>,
     /// Copies on the GPU by the name of their slices.
@@ -265,6 +276,7 @@ pub fn copies(slices: &Slices<'_>, gpu: &GpuSide, details: &Details, ops: &Ops) 
     Copies {
         ops: COPY_OPS.into_iter().filter_map(copy_op).collect(),
         copy_diag,
+        made: made.iter().map(|one| (one.at, one.purpose)).collect(),
         copy_places: places(slices, made),
         cat_diag,
         memcpy_kinds: kinds(slices, gpu, details),
