@@ -18,14 +18,16 @@ pub use action::{Action, Place, Whole};
 /// Remedies that compile and make graphs, and the one that only compiles.
 const REDUCES_OVERHEAD: [&str; 2] = ["cuda-graph", "hip-graph"];
 const COMPILE: &str = "torch-compile";
+/// The one of a kernel that the framework has.
+const FRAMEWORK_KERNEL: &str = "framework-kernel";
 
 /// Actions that save less than this share of the recording are left out.
 const LEAST_SHARE: f64 = 0.01;
 
 /// What to do, the most wall time first.
 pub fn ranked(facts: &Facts<'_>, findings: &[Finding]) -> Vec<Action> {
-    // Where the file does not tell what the GPU waited for, nothing shows that a change would pay.
-    if facts.devices().any(|device| !device.is_told()) {
+    // Where the file does not tell what the GPU waited for, nothing shows that a change would pay. (Beside one pause it does.)
+    if facts.devices().any(|device| !device.is_told() && !device.misses_one_pause()) {
         return Vec::new();
     }
     let mut all: Vec<Action> =
@@ -69,13 +71,17 @@ fn window(facts: &Facts<'_>) -> (i64, Whole) {
             of.fold(0_i64, |sum, row| sum.saturating_add(row.total_ns))
         };
         let ns = sum(&mut rows.iter());
-        let set_up_ns = sum(&mut rows.iter().filter(|row| row.part == WallPart::Loading));
-        // (A first run's set-up is in no later one: beside it everything else looks small.)
-        match whole(rows.first()?.of_steps) {
-            Whole::GpuSpan if set_up_ns.saturating_mul(10) >= ns => {
-                Some((ns.saturating_sub(set_up_ns), Whole::WithoutSetUp))
-            }
-            whole => Some((ns, whole)),
+        let of = |part| sum(&mut rows.iter().filter(|row| row.part == part));
+        // (Beside what another run does not have, everything else looks small.)
+        let is_much = |part_ns: &i64| part_ns.saturating_mul(10) >= ns;
+        let set_up_ns = Some(of(WallPart::Loading)).filter(is_much);
+        let queued_ns = Some(of(WallPart::Queued)).filter(is_much);
+        let left_ns = ns - set_up_ns.unwrap_or(0) - queued_ns.unwrap_or(0);
+        match (whole(rows.first()?.of_steps), set_up_ns, queued_ns) {
+            (Whole::GpuSpan, Some(_), None) => Some((left_ns, Whole::WithoutSetUp)),
+            (Whole::GpuSpan, None, Some(_)) => Some((left_ns, Whole::WithoutBlocked)),
+            (Whole::GpuSpan, Some(_), Some(_)) => Some((left_ns, Whole::WithoutBoth)),
+            (whole, ..) => Some((ns, whole)),
         }
     });
     let of_devices = facts.devices().filter_map(|device| {
@@ -331,6 +337,17 @@ fn advises_pinned(facts: &Facts<'_>) -> bool {
     advice.any(|advice| advice.contains("pinned"))
 }
 
+/// What to do in the place of a chain of kernels; `None` where nothing is advised.
+fn fused_action(row: &FuseRow) -> Option<String> {
+    match row.remedy {
+        // (The column that this row of the table refers to is not printed here.)
+        FRAMEWORK_KERNEL if !row.candidate_fused_path.is_empty() => {
+            Some(format!("Enable the framework's fused kernel: {}.", row.candidate_fused_path))
+        }
+        _ => Some(row.action.clone()).filter(|action| !action.is_empty()),
+    }
+}
+
 /// The advised rows of the overlap and the fusion table, and the number format of products.
 fn of_triage(facts: &Facts<'_>) -> Vec<Action> {
     let overlap = facts.triage.overlap.iter().filter_map(|row| {
@@ -374,7 +391,7 @@ fn of_triage(facts: &Facts<'_>) -> Vec<Action> {
             rule: "fuse".to_owned(),
             device: Some(row.device.clone()),
             observation,
-            action: Some(row.action.clone()).filter(|action| !action.is_empty())?,
+            action: fused_action(row)?,
             remedy: row.remedy,
             hypothesis: row.estimate.clone(),
             bound_ns: row.together.map(|(saved_ns, _)| saved_ns).or(row.savings_bound_ns)?,

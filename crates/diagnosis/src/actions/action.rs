@@ -48,6 +48,10 @@ pub enum Whole {
     GpuSpan,
     /// The same without the time in which code is loaded and libraries are set up.
     WithoutSetUp,
+    /// The same without the time in which work was queued, and waited for what the file does not have.
+    WithoutBlocked,
+    /// The same without either.
+    WithoutBoth,
 }
 
 impl Whole {
@@ -59,6 +63,10 @@ impl Whole {
             Self::WarmIterations => "the warm iterations",
             Self::GpuSpan => "the GPU span",
             Self::WithoutSetUp => "the GPU span without set-up",
+            Self::WithoutBlocked => "the GPU span without the time in which work was queued",
+            Self::WithoutBoth => {
+                "the GPU span without set-up and the time in which work was queued"
+            }
         }
     }
 }

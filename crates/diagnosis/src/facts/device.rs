@@ -21,6 +21,8 @@ const LONG_QUEUE_NS: i64 = 1_000_000;
 
 /// From this share of the window on, such waits make the busy share meaningless.
 const MISSING_SHARE: f64 = 0.2;
+/// One pause is nearly all of it from this part on.
+const ONE_PAUSE: f64 = 0.9;
 
 /// A device, with its figures.
 pub struct Device<'f> {
@@ -75,10 +77,23 @@ impl Device<'_> {
     /// says nothing: the work in between is not in the file.
     #[must_use]
     pub fn missing_ns(&self) -> Option<i64> {
-        let queued = self.gaps.all.ten.iter().filter_map(|gap| gap.launched.as_ref());
-        let ns: i64 = queued.map(|launch| launch.queued_ns).filter(|ns| *ns >= LONG_QUEUE_NS).sum();
+        let ns = self.queued_ns().sum();
         let (_, busy) = self.busy()?;
         (ns as f64 >= MISSING_SHARE * busy.window_ns as f64 && ns > 0).then_some(ns)
+    }
+
+    /// By gap: how long the next work had been launched, where that is long.
+    fn queued_ns(&self) -> impl Iterator<Item = i64> {
+        let launched = self.gaps.all.ten.iter().filter_map(|gap| gap.launched.as_ref());
+        launched.map(|launch| launch.queued_ns).filter(|ns| *ns >= LONG_QUEUE_NS)
+    }
+
+    /// Whether nearly all of the time that is missing is one pause: what runs before and after it is as in any run.
+    #[must_use]
+    pub fn misses_one_pause(&self) -> bool {
+        let longest = self.queued_ns().max().unwrap_or_default();
+        let missing_ns = self.missing_ns().unwrap_or(i64::MAX);
+        longest as f64 >= ONE_PAUSE * missing_ns as f64
     }
 
     /// Its gaps, those of warm iterations where only these count.
