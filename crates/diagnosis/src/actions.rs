@@ -171,6 +171,7 @@ fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
         (Rule::Communication, _) if is_matched(facts, finding) => &["earlier-transfer"],
         (Rule::Communication, _) => &["earlier-communication"],
         (Rule::Flops, "misaligned") => &["aligned-sizes"],
+        (Rule::Flops, "slow_products") => &["tune-product", "autotune-product"],
         (Rule::Allocator, "uncached") => &["caching-allocator"],
         (Rule::Allocator, "retries") => &["lower-peak"],
         (Rule::Allocator, _) => &["steady-sizes"],

@@ -5,8 +5,10 @@
 //! written once.
 
 mod by_kernel;
+mod by_shape;
 mod sections;
 
+pub use by_shape::ShapeRate;
 pub(crate) use sections::OF_PEAKS;
 
 use std::collections::BTreeMap;
@@ -33,6 +35,9 @@ pub struct Rates {
     pub rows: Vec<RateRow>,
     /// The same by name of the kernel, of the calls that run one kernel.
     pub kernels: Vec<RateRow>,
+    /// The same by op, format and sizes of the operands, of the calls that run one kernel and whose bytes are known.
+    #[serde(skip)]
+    pub shapes: Vec<ShapeRate>,
 }
 
 /// A device and where its peaks come from.
@@ -132,6 +137,7 @@ pub fn rates(slices: &Slices<'_>, gpu: &GpuSide, details: &Details, device_ns: &
     let singles = singles(slices, gpu);
     let own = by_kernel::of_ops(slices, gpu);
     let mut of_kernels: BTreeMap<(&str, Option<Format>), Sum> = BTreeMap::new();
+    let mut shapes = by_shape::Shapes::default();
     let mut sums: BTreeMap<(&str, Option<Format>), Sum> = BTreeMap::new();
     let mut known: BTreeMap<(u32, u32), (Option<Format>, Option<i128>)> = BTreeMap::new();
     for (at, operations) in flops::of_each(slices, details) {
@@ -157,6 +163,9 @@ pub fn rates(slices: &Slices<'_>, gpu: &GpuSide, details: &Details, device_ns: &
         if let Some((kernel, ns)) = by_kernel::only_kernel(&own, at, on_gpu) {
             let sum = of_kernels.entry((kernel, format)).or_insert(Sum::NONE);
             sum.add(operations.flops, ns, moved);
+            if let Some((format, bytes)) = format.zip(moved) {
+                shapes.add(at, (name, format, inputs.dims), (operations.flops, ns, bytes));
+            }
         }
     }
     let row = |((name, format), sum): ((&str, Option<Format>), Sum)| {
@@ -178,6 +187,7 @@ pub fn rates(slices: &Slices<'_>, gpu: &GpuSide, details: &Details, device_ns: &
         why_not: roof.as_ref().err().map(ToString::to_string),
         rows,
         kernels,
+        shapes: shapes.rows(details),
     }
 }
 

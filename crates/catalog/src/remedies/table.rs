@@ -563,6 +563,35 @@ pub const REMEDIES: &[Remedy] = &[
         },
     },
     Remedy {
+        id: "tune-product",
+        what: "tuning of the product (TunableOp: PYTORCH_TUNABLEOP_ENABLED=1)",
+        action: "Tune this size with TunableOp (PYTORCH_TUNABLEOP_ENABLED=1), which measures every kernel of rocBLAS and hipBLASLt.",
+        why: "The library chooses a kernel by a rule, without measuring.",
+        check: "In a new trace, another kernel runs these products in less time.",
+        // On CUDA, TunableOp knows the default solution only.
+        gates: Gates {
+            platforms: &[Platform::Rocm],
+            stacks: &[Stack::Pytorch, Stack::Diffusers, Stack::Vllm, Stack::Sglang],
+            executions: NOT_COMPILED,
+            since: Some(PYTORCH_2_3),
+            ..OPEN
+        },
+    },
+    Remedy {
+        id: "autotune-product",
+        what: "torch.compile(mode=\"max-autotune\")",
+        action: "Compile the module of this product with torch.compile(mode=\"max-autotune\"), which measures the library's kernel and \
+                 Triton's, and keep what is faster.",
+        why: "The library chooses a kernel by a rule, without measuring.",
+        check: "In a new trace, another kernel runs these products in less time.",
+        gates: Gates {
+            platforms: &[Platform::Cuda],
+            stacks: OWN_CODE,
+            since: Some(PYTORCH_2_0),
+            ..OPEN
+        },
+    },
+    Remedy {
         id: "larger-buckets",
         what: "larger buckets (bucket_cap_mb of DistributedDataParallel)",
         action: "Coalesce the collectives: raise bucket_cap_mb of DistributedDataParallel.",

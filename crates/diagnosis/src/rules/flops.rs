@@ -42,6 +42,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     }
     found.extend(custom_ops(facts));
     found.extend(misaligned(facts));
+    found.extend(super::slow_products::slow_products(facts));
     // (Where graphs launch nearly all work, sizes of the few other ops would tell of nothing.)
     let in_graphs = facts
         .devices()

@@ -30,6 +30,7 @@ mod precision;
 mod profiler;
 pub(crate) mod reads;
 mod short_kernels;
+mod slow_products;
 mod steps;
 mod sync;
 
