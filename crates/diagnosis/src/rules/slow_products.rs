@@ -135,7 +135,7 @@ mod tests {
         };
         let own = shape("own", 100, 50.0, 400.0);
         let smaller = shape("smaller", 60, 40.0, 600.0);
-        assert_eq!(best(&own, &[smaller.clone()]), Some("smaller".to_owned()));
+        assert_eq!(best(&own, std::slice::from_ref(&smaller)), Some("smaller".to_owned()));
         // More operations, or more for each byte, are a reason to be faster.
         assert_eq!(best(&own, &[shape("larger", 200, 50.0, 600.0)]), None);
         assert_eq!(best(&own, &[shape("denser", 60, 80.0, 600.0)]), None);
