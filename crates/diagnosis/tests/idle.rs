@@ -92,7 +92,7 @@ fn idle_time_of_which_the_calls_were_lost_is_blamed_on_nothing() {
             let at = n * MS;
             fixture.push(slice("cpu_op", "aten::mm").at(at, 900_000).on(1, 1));
             if !(20..40).contains(&n) {
-                launch(&mut fixture, "gemm", n + 1, at + 1_000, at + 4_000, 800_000);
+                launch(&mut fixture, "gemm", n + 1, at + 1_000, at + 4_000, 950_000);
             } else if !lost {
                 let call = slice("cuda_runtime", "cudaStreamIsCapturing").at(at + 1_000, 1_000);
                 fixture.push(call.on(1, 1));
@@ -107,6 +107,11 @@ fn idle_time_of_which_the_calls_were_lost_is_blamed_on_nothing() {
     let (lost, recorded) = (with(true), with(false));
     assert_eq!(found(&lost, "lost")[0].verdict, "no_calls");
     assert!(found(&recorded, "lost").is_empty());
+    // Nor is it a gap in which the device has nothing to do.
+    assert!(found(&lost, "M4").is_empty(), "{:?}", lost.findings);
+    assert_eq!(found(&recorded, "M4").len(), 1);
+    let [busy] = found(&lost, "M1")[..] else { panic!("{:?}", lost.findings) };
+    assert!(!busy.observation.contains(", and "), "{}", busy.observation);
     // From the last call before to the first one after: 20 ms and what is between two launches, without the end of the kernel before.
     let left_out_ns = window(&recorded) - window(&lost);
     assert_eq!(left_out_ns, idle(&recorded) - idle(&lost));

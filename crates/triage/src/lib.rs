@@ -89,6 +89,7 @@ pub use roles::{RoleGuess, Signs, guess_map, guess_roles, map_names};
 pub use site::{Confidence, Location};
 pub use stages::{Stage, StageRow, stage_of_pass};
 pub use text_timeline::{gpu_text, window_text};
+pub use unrecorded::LostCalls;
 pub use wall_stages::{StageWall, stage_wall_table};
 pub use wall_time::{WallPart, WallRow, WallTimes};
 
@@ -225,15 +226,15 @@ pub fn triage_kept(
     if let Some(text) = unrecorded::sentence(trace, &before) {
         takeaways.insert(0, text);
     }
-    if let Some(text) = unrecorded::calls_sentence(sides.lost_calls()) {
-        takeaways.insert(0, text);
-    }
+    let lost_calls = sides.lost_calls();
+    takeaways.splice(0..0, unrecorded::calls_sentence(&lost_calls));
     takeaways.extend(analysis::other_work(trace));
     let counted = !slices.without_before_window;
     let before_window = BeforeWindowSum::of(&before.summary, counted);
     let report = tables.report(Run {
         coverage,
         before_window,
+        lost_calls,
         takeaways,
         arch,
         framework: asked.framework,
