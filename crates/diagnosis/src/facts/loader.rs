@@ -12,7 +12,7 @@ use super::Device;
 /// What is launched this soon after the loader waits for nothing else.
 const SOON_NS: i64 = 1_000_000;
 
-impl Device<'_> {
+impl<'f> Device<'f> {
     /// How long data loaders run on the threads that launch its work, in the time that its bar is of.
     #[must_use]
     pub fn loads_ns(&self) -> i64 {
@@ -35,7 +35,14 @@ impl Device<'_> {
     /// When it computes nothing from the begin of a data loader on a thread that launches its work to what that thread launches soon after it:
     /// of loaders that end while it computes nothing. (Where it still computes, the loader is hidden.)
     #[must_use]
-    pub fn held_by_loader(&self) -> Vec<Interval> {
+    pub fn held_by_loader(&self) -> &'f [Interval] {
+        let facts = self.facts;
+        let all =
+            facts.held_by_loader.get_or_init(|| facts.of_each(|device| device.loader_holds()));
+        all.get(self.id as usize).map_or(&[], Vec::as_slice)
+    }
+
+    fn loader_holds(&self) -> Vec<Interval> {
         let slices = self.facts.slices;
         // By thread: when it launches, and when what it launches starts.
         let mut starts: BTreeMap<ThreadId, Vec<(i64, i64)>> = BTreeMap::new();
