@@ -85,6 +85,35 @@ fn a_loader_that_ends_while_the_device_computes_is_hidden() {
 }
 
 #[test]
+fn a_loader_that_a_collective_outlasts_is_hidden() {
+    // The loader ends at 30 ms, and the next product is launched at 31 ms. A collective runs until `until` ms.
+    let with = |until: i64| {
+        let mut fixture = Fixture::default();
+        for n in 0..5_i64 {
+            let at = n * 100 * MS;
+            launch(&mut fixture, "gemm", 3 * n + 1, at, at + 4_000, 10 * MS);
+            launch(
+                &mut fixture,
+                REDUCE,
+                3 * n + 2,
+                at + 4_000,
+                at + 10 * MS + 4_000,
+                (until - 10) * MS,
+            );
+            fixture.push(slice("user_annotation", LOADER).at(at + 20_000, 30 * MS).on(1, 1));
+            let start = at + until.max(31) * MS + 8_000;
+            launch(&mut fixture, "gemm", 3 * n + 3, at + 31 * MS, start, 99 * MS + at - start);
+        }
+        diagnosis(fixture)
+    };
+    let holds = with(28);
+    let [finding] = found(&holds, "M9")[..] else { panic!("{:?}", holds.findings) };
+    assert!(finding.observation.contains("on the critical path"), "{finding:?}");
+    let outlasts = with(60);
+    assert!(found(&outlasts, "M9").is_empty(), "{:?}", outlasts.findings);
+}
+
+#[test]
 fn idle_time_of_which_the_calls_were_lost_is_blamed_on_nothing() {
     let with = |lost: bool| {
         let mut fixture = Fixture::default();

@@ -33,7 +33,8 @@ impl<'f> Device<'f> {
     }
 
     /// When it computes nothing from the begin of a data loader on a thread that launches its work to what that thread launches soon after it:
-    /// of loaders that end while it computes nothing. (Where it still computes, the loader is hidden.)
+    /// of loaders that end while it computes nothing. (Where it still computes, the loader is hidden. So it is where a collective outlasts it,
+    /// and what is launched next waits for that.)
     #[must_use]
     pub fn held_by_loader(&self) -> &'f [Interval] {
         let facts = self.facts;
@@ -53,14 +54,17 @@ impl<'f> Device<'f> {
             }
         }
         starts.values_mut().for_each(|own| trace::sort(own));
-        let (_, compute) = self.communication();
+        let (communication, compute) = self.communication();
         let held = self.loaders().into_iter().filter_map(|loader| {
             let own = starts.get(&slices.thread(loader.row))?;
             let next = own.partition_point(|(launch_ns, _)| *launch_ns < loader.end_ns);
-            let (_, start_ns) = own.get(next)?;
+            let (launch_ns, start_ns) = own.get(next)?;
+            let waits = start_ns.saturating_sub(*launch_ns) >= SOON_NS;
+            let is_hidden =
+                holds(&compute, loader.end_ns) || (waits && holds(&communication, *launch_ns));
             let is_soon = start_ns.saturating_sub(loader.end_ns) < SOON_NS;
             let until_ns = if is_soon { loader.end_ns.max(*start_ns) } else { loader.end_ns };
-            (!holds(&compute, loader.end_ns)).then_some((loader.start_ns, until_ns))
+            (!is_hidden).then_some((loader.start_ns, until_ns))
         });
         let held = without(&union(held.filter(|(from, to)| from < to).collect()), &compute);
         both(&held, &self.window())
