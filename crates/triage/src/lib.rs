@@ -67,7 +67,7 @@ pub use arch::{ArchMatch, ArchRelation, ArchVerdict, ObservedArch};
 pub use autograd::backward_links;
 pub use elsewhere::Elsewhere;
 pub use framework::{Framework, FrameworkVote};
-pub use fuse::{FuseRow, FuseStatus, GainConfidence, PatternConfidence};
+pub use fuse::{FuseRow, FuseStatus, GainConfidence, PatternConfidence, Together};
 pub use instances::{
     CallSite, CategoryReason, InstanceRow, KernelDetails, KernelKey, TriageSlices,
 };

@@ -33,7 +33,7 @@ use lanes::Lanes;
 use timeline::gpu::Gpu;
 use timeline::launches::Launches;
 
-pub use row::{FuseRow, FuseStatus, GainConfidence, PatternConfidence};
+pub use row::{FuseRow, FuseStatus, GainConfidence, PatternConfidence, Together};
 
 /// What is known of the program, beside the trace's events.
 #[derive(Clone, Copy, Debug, Default)]
