@@ -8,6 +8,7 @@ mod args;
 
 use std::collections::HashMap;
 
+use dialect::processes::is_cpu_collective;
 use dialect::{Records, kineto};
 use ingest::Unpacker;
 use scan::{Cursor, Value, string::unescape};
@@ -41,14 +42,15 @@ impl<'a> DetailsReader<'a> {
         Self { unpacker, reader: Reader::new(&decoded.trace, HostWants::default()) }
     }
 
-    /// A reader that also reads what the analyses of the host need: copied bytes, changes of memory, names of threads, and
-    /// strides and concrete inputs of the ops that `wants_inputs` chooses by name.
+    /// A reader that also reads what the analyses of the host need: copied bytes, changes of memory, names of threads, sizes
+    /// of calls of gloo, and strides and concrete inputs of the ops that `wants_inputs` chooses by name.
     #[must_use]
     pub fn with_host(decoded: &'a Decoded, wants_inputs: impl Fn(&str) -> bool) -> Self {
         let trace = &decoded.trace;
         let names = (0..trace.strings.len() as u32).map(|id| trace.strings.get(StringId(id)));
         let wants = HostWants {
             inputs_of: names.map(wants_inputs).collect(),
+            cpu_collectives: trace.strings.marked(&is_cpu_collective),
             memory: trace.strings.find(kineto::MEMORY),
             thread_name: trace.strings.find(kineto::THREAD_NAME),
             all: true,
@@ -81,6 +83,8 @@ enum Kind {
     /// A kernel, or a call that names the kernel that it launches.
     Launch,
     Op,
+    /// A range, which somebody named: wanted where it is a call of gloo.
+    Annotation,
     Wait,
     Copy,
     Memory,
@@ -94,6 +98,8 @@ enum Kind {
 struct HostWants {
     /// By name: whether strides and concrete inputs of its ops are wanted.
     inputs_of: Vec<bool>,
+    /// By name: whether its annotations are calls in which CPUs wait for those of other ranks.
+    cpu_collectives: Vec<bool>,
     /// The name of changes of memory, where the trace has one.
     memory: Option<StringId>,
     thread_name: Option<StringId>,
@@ -128,6 +134,7 @@ impl<'a> Reader<'a> {
             Records::Sync => Some(Kind::Wait),
             Records::GpuCopy if host.all => Some(Kind::Copy),
             Records::Frame if host.all => Some(Kind::Frame),
+            Records::Annotation if host.all => Some(Kind::Annotation),
             _ => None,
         };
         let mut reader = Self {
@@ -174,8 +181,13 @@ impl<'a> Reader<'a> {
         }
         match trace.phase(row) {
             Phase::Complete => {
+                let name = trace.name(row).0 as usize;
                 let kind = *self.kinds.of(trace, row);
-                kind.filter(|kind| *kind != Kind::Frame || !self.seen_frame)
+                kind.filter(|kind| match kind {
+                    Kind::Frame => !self.seen_frame,
+                    Kind::Annotation => self.host.cpu_collectives.get(name) == Some(&true),
+                    _ => true,
+                })
             }
             Phase::Instant => {
                 self.host.memory.filter(|name| *name == trace.name(row)).map(|_| Kind::Memory)
@@ -220,7 +232,7 @@ impl<'a> Reader<'a> {
         self.details.n_read += 1;
         match kind {
             Kind::Launch => self.launch(row, &args),
-            Kind::Op => self.op(row, &args),
+            Kind::Op | Kind::Annotation => self.op(row, &args),
             Kind::Wait => {
                 let wait = StreamWait {
                     device: args.integer(Field::Device),

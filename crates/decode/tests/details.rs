@@ -85,6 +85,25 @@ fn collectives_are_kept_once() {
 }
 
 #[test]
+fn of_annotations_the_sizes_of_calls_of_gloo_are_read_for_the_host() {
+    let call = |category: &str, name: &str| {
+        format!(
+            r#"{{"ph":"X","cat":"{category}","name":"{name}","ts":1,"dur":1,"args":{{"Input Dims":[[8]],"Input type":["float"]}}}}"#
+        )
+    };
+    let annotation = "user_annotation";
+    let gloo = call(annotation, "gloo:all_reduce");
+    let file = format!("[{gloo},{},{}]", call(annotation, "mine"), call("x", "gloo:all_reduce"));
+    let decoded = decode(file.as_bytes()).unwrap();
+    let mut reader = DetailsReader::with_host(&decoded, |_| false);
+    reader.push(file.as_bytes());
+    let found = reader.finish();
+    assert_eq!(found.ops, [(0, 0)]);
+    assert_eq!(found.texts.get(found.inputs[0].dims), "[[8]]");
+    assert!(details(file.as_bytes()).ops.is_empty(), "triage alone does not compare ranks");
+}
+
+#[test]
 fn odd_arguments_are_no_arguments() {
     let file = r#"[{"ph":"X","cat":"kernel","name":"k","ts":1,"dur":1,"args":{"grid":[1,2],"block":"x",
         "registers per thread":-3,"shared memory":1e99,"est. achieved occupancy %":NaN,"warps per SM":-1}},

@@ -6,7 +6,7 @@ use catalog::remedies::{Execution, Parts, Phase, RunFacts, applicable};
 use host::HostSlice;
 use host::class::Class;
 use host::verdicts::Window;
-use triage::{FuseRow, Stage, WallPart, WallRow};
+use triage::{Stage, WallPart, WallRow};
 
 use crate::rules::communication::is_by_own_kernels;
 use crate::rules::copies::small_reads;
@@ -339,7 +339,7 @@ fn advises_pinned(facts: &Facts<'_>) -> bool {
 }
 
 /// What to do in the place of a chain of kernels; `None` where nothing is advised.
-fn fused_action(row: &FuseRow) -> Option<String> {
+fn fused_action(row: &triage::FuseRow) -> Option<String> {
     match row.remedy {
         // (The column that this row of the table refers to is not printed here.)
         FRAMEWORK_KERNEL if !row.candidate_fused_path.is_empty() => {
@@ -372,21 +372,14 @@ fn of_triage(facts: &Facts<'_>) -> Vec<Action> {
             },
         })
     });
-    let rows = &facts.triage.fuse;
-    let fuse = rows.iter().enumerate().filter_map(|(at, row)| {
-        // One change is one action, also where it acts in several stages: the first row is the one with most time.
-        let same = |other: &FuseRow| {
-            (&other.pattern_id, &other.candidate_fused_path, &other.device) == (&row.pattern_id, &row.candidate_fused_path, &row.device)
-        };
-        let n_stages = rows.iter().filter(|other| same(other)).count();
-        if rows.iter().take(at).any(same) {
-            return None;
-        }
+    // One change is one action, also where it acts in several stages.
+    let rows = facts.triage.fuse.iter().filter(|row| row.together.is_none_or(|all| all.is_first));
+    let fuse = rows.filter_map(|row| {
         let observation = match row.together {
-            Some(_) if n_stages > 1 => {
-                format!("{} The same change acts in {n_stages} stages: the bound is of all of them, the other figures are of this one.", row.what)
+            Some(all) => {
+                format!("{} The same change acts in {} stages: the bound is of all of them, the other figures are of this one.", row.what, all.n_stages)
             }
-            _ => row.what.clone(),
+            None => row.what.clone(),
         };
         Some(Action {
             rule: "fuse".to_owned(),
@@ -395,7 +388,7 @@ fn of_triage(facts: &Facts<'_>) -> Vec<Action> {
             action: fused_action(row)?,
             remedy: row.remedy,
             hypothesis: row.estimate.clone(),
-            bound_ns: row.together.map(|(saved_ns, _)| saved_ns).or(row.savings_bound_ns)?,
+            bound_ns: row.together.map(|all| all.saved_ns).or(row.savings_bound_ns)?,
             bound_pct: 0.0,
             bound_of: Whole::Steps,
             confidence: Confidence::Medium,

@@ -89,6 +89,10 @@ pub struct Facts<'a> {
     sooner: OnceCell<Vec<i64>>,
     /// By device: its replay.
     replayed: OnceCell<Vec<without::Replayed>>,
+    /// By device: when a data loader holds it up.
+    held_by_loader: OnceCell<Vec<Vec<Interval>>>,
+    /// By device: its idle time in annotations.
+    in_ranges: OnceCell<Vec<Option<InRanges>>>,
     /// What collectives of several devices tell of each other.
     pub matched: Matched,
     /// Whether the file has devices of other ranks.
@@ -147,6 +151,8 @@ impl<'a> Facts<'a> {
             others: Vec::new(),
             sooner: OnceCell::new(),
             replayed: OnceCell::new(),
+            held_by_loader: OnceCell::new(),
+            in_ranges: OnceCell::new(),
             matched: Matched::default(),
             has_others: false,
         };
@@ -290,6 +296,13 @@ impl<'a> Facts<'a> {
                 gaps: self.host.gaps.get(name)?,
             })
         })
+    }
+
+    /// Something of each device, by its number.
+    fn of_each<T: Default>(&self, of: impl Fn(&Device<'_>) -> T) -> Vec<T> {
+        let device = |id: usize| self.devices().find(|device| device.id as usize == id);
+        let all = 0..self.gpu.devices.len();
+        all.map(|id| device(id).map(|device| of(&device)).unwrap_or_default()).collect()
     }
 
     /// The device that a finding is about.

@@ -286,7 +286,7 @@ fn of_row<'f>(facts: &'f Facts<'_>, name: &str) -> Option<crate::facts::Device<'
 }
 
 /// The program's annotations that are open for most of the idle time of which nothing else is recorded.
-fn in_ranges(facts: &Facts<'_>, part: &WallRow) -> Option<InRanges> {
+fn in_ranges<'f>(facts: &'f Facts<'_>, part: &WallRow) -> Option<&'f InRanges> {
     let ranges = of_row(facts, &part.device)?.in_ranges()?;
     (ranges.ns.saturating_mul(2) >= part.total_ns).then_some(ranges)
 }

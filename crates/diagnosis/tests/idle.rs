@@ -85,6 +85,35 @@ fn a_loader_that_ends_while_the_device_computes_is_hidden() {
 }
 
 #[test]
+fn a_loader_that_a_collective_outlasts_is_hidden() {
+    // The loader ends at 30 ms, and the next product is launched at 31 ms. A collective runs until `until` ms.
+    let with = |until: i64| {
+        let mut fixture = Fixture::default();
+        for n in 0..5_i64 {
+            let at = n * 100 * MS;
+            launch(&mut fixture, "gemm", 3 * n + 1, at, at + 4_000, 10 * MS);
+            launch(
+                &mut fixture,
+                REDUCE,
+                3 * n + 2,
+                at + 4_000,
+                at + 10 * MS + 4_000,
+                (until - 10) * MS,
+            );
+            fixture.push(slice("user_annotation", LOADER).at(at + 20_000, 30 * MS).on(1, 1));
+            let start = at + until.max(31) * MS + 8_000;
+            launch(&mut fixture, "gemm", 3 * n + 3, at + 31 * MS, start, 99 * MS + at - start);
+        }
+        diagnosis(fixture)
+    };
+    let holds = with(28);
+    let [finding] = found(&holds, "M9")[..] else { panic!("{:?}", holds.findings) };
+    assert!(finding.observation.contains("on the critical path"), "{finding:?}");
+    let outlasts = with(60);
+    assert!(found(&outlasts, "M9").is_empty(), "{:?}", outlasts.findings);
+}
+
+#[test]
 fn idle_time_of_which_the_calls_were_lost_is_blamed_on_nothing() {
     let with = |lost: bool| {
         let mut fixture = Fixture::default();
@@ -92,7 +121,7 @@ fn idle_time_of_which_the_calls_were_lost_is_blamed_on_nothing() {
             let at = n * MS;
             fixture.push(slice("cpu_op", "aten::mm").at(at, 900_000).on(1, 1));
             if !(20..40).contains(&n) {
-                launch(&mut fixture, "gemm", n + 1, at + 1_000, at + 4_000, 800_000);
+                launch(&mut fixture, "gemm", n + 1, at + 1_000, at + 4_000, 950_000);
             } else if !lost {
                 let call = slice("cuda_runtime", "cudaStreamIsCapturing").at(at + 1_000, 1_000);
                 fixture.push(call.on(1, 1));
@@ -107,6 +136,11 @@ fn idle_time_of_which_the_calls_were_lost_is_blamed_on_nothing() {
     let (lost, recorded) = (with(true), with(false));
     assert_eq!(found(&lost, "lost")[0].verdict, "no_calls");
     assert!(found(&recorded, "lost").is_empty());
+    // Nor is it a gap in which the device has nothing to do.
+    assert!(found(&lost, "M4").is_empty(), "{:?}", lost.findings);
+    assert_eq!(found(&recorded, "M4").len(), 1);
+    let [busy] = found(&lost, "M1")[..] else { panic!("{:?}", lost.findings) };
+    assert!(!busy.observation.contains(", and "), "{}", busy.observation);
     // From the last call before to the first one after: 20 ms and what is between two launches, without the end of the kernel before.
     let left_out_ns = window(&recorded) - window(&lost);
     assert_eq!(left_out_ns, idle(&recorded) - idle(&lost));

@@ -82,3 +82,34 @@ fn each_rank_of_a_file_is_told_of_by_its_own_threads_and_the_late_one_is_named()
     // The CPU launches for device 1 at its own pace, but when other threads wait for a GPU, it could come sooner, too.
     assert_eq!(exposed, [("0", "exposed", Some(270_000)), ("1", "exposed", Some(190_000))]);
 }
+
+#[test]
+fn calls_that_a_rank_lost_are_said_of_that_rank() {
+    let mut fixture = Fixture::default();
+    for n in 0..40_i64 {
+        for device in [0, 1] {
+            let (at, pid, id) = (n * 1_000_000, 70 + device, 2 * n + device + 1);
+            fixture.push(slice("cpu_op", "aten::mm").at(at, 500_000).on(pid, 1));
+            if device == 0 || !(10..16).contains(&n) {
+                let call = slice("cuda_runtime", "cudaLaunchKernel").at(at + 100_000, 10_000);
+                fixture.push(call.on(pid, 1).link(id));
+                fixture.push(kernel("gemm").at(at + 200_000, 400_000).on(device, 7).link(id));
+            }
+        }
+    }
+    let (trace, details) = (fixture.finish(), Details::default());
+    let triage_of = |part: &Trace| triage(part, &TriageOptions::default(), &Sources::default());
+    let index = HostIndex::of(&trace);
+    let report = host::host(&index, &details);
+    let triaged = triage_of(&trace);
+    let facts = Facts::of(&index, &details, &report, &triaged);
+    let said = |of: diagnosis::Diagnosis| -> Vec<String> {
+        let own = of.findings.into_iter().filter(|one| one.verdict == "no_calls");
+        own.map(|one| one.observation).collect()
+    };
+    let ops = "ops go on that launch kernels elsewhere, and no runtime call is recorded.";
+    let each = said(diagnosis::diagnose_ranks(&facts, &triage_of));
+    assert_eq!(each, [format!("Device 1: For 6.99 ms {ops}")]);
+    let whole = said(diagnosis::diagnose(&facts));
+    assert_eq!(whole, [format!("For 6.99 ms, on the rank of GPU 1, {ops}")]);
+}

@@ -4,8 +4,10 @@
 
 mod common;
 
-use common::of_file;
+use common::{of_file, read};
 use diagnosis::Finding;
+use host::HostIndex;
+use ranks::{RankCalls, Runs};
 use report::Confidence;
 
 /// Of a step without the profiler, for so much of it the GPU is busy.
@@ -40,4 +42,31 @@ fn late_launches_are_sure_only_where_they_are_late_without_the_profiler() {
         }
     }
     assert!(by_gpu >= 3 && by_cpu >= 2, "{by_gpu} and {by_cpu} recordings");
+}
+
+/// Two ranks of DistributedDataParallel on gloo, which has two threads for the two buckets of each step. Rank 1 sleeps for 4 ms in each of
+/// the three steps. (`samples/record/ranks.py`)
+#[test]
+fn the_rank_that_sleeps_is_the_last_to_join_every_bucket() {
+    let names = ["gpu_gloo_rank0", "gpu_gloo_rank1"];
+    let samples = testkit::own_trace_samples();
+    let of = |(rank, name): (i64, &str)| {
+        let sample = samples.iter().find(|sample| sample.stem() == name).unwrap();
+        let (decoded, details) = read(&sample.bytes());
+        RankCalls::of(&HostIndex::of(&decoded.trace), &details, rank, name)
+    };
+    let ranks: Vec<RankCalls> = (0..).zip(names).map(of).collect();
+    let compared = Runs::of(&ranks[..]).largest().unwrap().compared();
+    let json = serde_json::to_value(compared).unwrap();
+    let row = |at: usize| {
+        let row = &json["cpu_calls"][at];
+        let of = |key: &str| row[key].as_i64().unwrap();
+        (of("n"), of("n_last"), of("n_unmatched"), of("waits_ns"))
+    };
+    // (The starts of the annotations of one size on rank 1, less those on rank 0. Each annotation has a copy on the GPU.)
+    let of_steps: i64 =
+        [4_386_402, 4_247_061, 5_325_402, 4_002_115, 3_980_293, 6_631_859].iter().sum();
+    assert_eq!(row(0), (6, 0, 0, of_steps));
+    assert_eq!(row(1), (6, 6, 0, 0));
+    assert_eq!(json["cpu_calls"][0]["most"], "1");
 }

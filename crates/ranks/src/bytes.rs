@@ -48,8 +48,9 @@ impl RankCalls {
         }
         to.intervals(waits);
         to.count(on_cpu.len());
-        for CpuKind { name, calls } in on_cpu {
+        for CpuKind { name, size, calls } in on_cpu {
             to.text(name);
+            to.text(size);
             to.intervals(calls);
         }
         to.count(groups.len());
@@ -84,8 +85,9 @@ impl RankCalls {
             Some(Launched { times, launch_ns, stream })
         })?;
         let waits = from.intervals()?;
-        let on_cpu =
-            from.each(|from| Some(CpuKind { name: from.text()?, calls: from.intervals()? }))?;
+        let on_cpu = from.each(|from| {
+            Some(CpuKind { name: from.text()?, size: from.text()?, calls: from.intervals()? })
+        })?;
         let groups = from.each(|from| from.each(Reader::int))?;
         let shift_ns = from.option()?;
         Some(Self {
@@ -223,7 +225,7 @@ mod tests {
                 recorded: exposed.first().copied(),
                 kinds: vec![Kind { key: file.clone(), group_size: world_size, is_broadcast, calls: calls.clone() }],
                 kernels: calls.iter().copied().map(kernel).collect(),
-                on_cpu: vec![CpuKind { name: file.clone(), calls }],
+                on_cpu: vec![CpuKind { name: file.clone(), size: file.clone(), calls }],
                 exposed,
                 waits,
                 groups: shift_ns.map(|shift| vec![shift, rank]).into_iter().collect(),

@@ -4,10 +4,11 @@ use crate::listed::groups_of;
 use dialect::processes::is_cpu_collective;
 use host::class::Class;
 use host::links::{DeviceId, GpuSide, GpuSlice};
+use host::slices::Family;
 use host::{HostIndex, HostSlice, Slices};
 use timeline::device::distributed;
 use timeline::intervals::{Interval, union, without};
-use trace::{Collective, Details, Trace, TrackId};
+use trace::{Collective, Details, OpInputs, Trace, TrackId};
 
 /// Collectives that no rank leaves before all have joined, as parts of PyTorch's names in lower case and without signs.
 const ALL_WAIT: [&str; 4] = ["allreduce", "allgather", "reducescatter", "alltoall"];
@@ -86,11 +87,13 @@ pub(crate) struct Launched {
     pub(crate) stream: TrackId,
 }
 
-/// Calls of one function in which CPUs wait for each other.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Calls of one function, with messages of one size, in which CPUs wait for each other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CpuKind {
     /// The function, without its file, or the name of the annotation.
     pub(crate) name: String,
+    /// Dimensions and types of what it sends, as they are recorded; empty where they are not.
+    pub(crate) size: String,
     /// The calls, by start.
     pub(crate) calls: Vec<Interval>,
 }
@@ -103,7 +106,7 @@ impl RankCalls {
         let trace = slices.trace;
         let base = trace.metadata.int(BASE_TIME).map_or(0, i128::from);
         let shift = i64::try_from(base.saturating_add(trace.origin_ns)).unwrap_or(0);
-        let on_all = OnCpu::of(slices, shift);
+        let on_all = OnCpu::of(slices, details, shift);
         let own = Self::within(slices, gpu, details, rank.to_string(), (None, shift), &on_all);
         let times = || slices.all.iter().map(|(slice, _)| slice.interval());
         let (first, last) = (times().map(|(from, _)| from).min(), times().map(|(_, to)| to).max());
@@ -200,22 +203,27 @@ pub(crate) struct OnCpu {
 }
 
 impl OnCpu {
-    pub(crate) fn of(slices: &Slices<'_>, shift: i64) -> Self {
+    pub(crate) fn of(slices: &Slices<'_>, details: &Details, shift: i64) -> Self {
         let waits = slices.calls.iter().filter(|call| waits_for_gpu(slices, call));
         let mut waits: Vec<Interval> = waits.map(|call| moved(call.interval(), shift)).collect();
         trace::sort_by_key(&mut waits, |(_, to)| *to);
-        Self { waits, calls: cpu_calls(slices, shift) }
+        Self { waits, calls: cpu_calls(slices, details, shift) }
     }
 }
 
-/// The calls in which the CPU waits for those of other ranks, by function; of calls in each other the outermost.
-fn cpu_calls(slices: &Slices<'_>, shift: i64) -> Vec<CpuKind> {
+/// A call, and what is recorded of its message.
+type Call = (Interval, Option<OpInputs>);
+
+/// The calls in which the CPU waits for those of other ranks, by function and size; of calls in each other the outermost.
+fn cpu_calls(slices: &Slices<'_>, details: &Details, shift: i64) -> Vec<CpuKind> {
     let is_one = slices.trace.strings.marked(&is_cpu_collective);
     let name_of = |slice: &HostSlice| slices.trace.name(slice.row);
-    let all = slices.all.iter().map(|(slice, _)| *slice);
+    // (The profiler's copy of an annotation around work on the GPU has its name, and is no call.)
+    let on_cpu = |family: Family| matches!(family, Family::Op | Family::Frame | Family::Annotation);
+    let all = slices.all.iter().filter(|(_, family)| on_cpu(*family)).map(|(slice, _)| *slice);
     let own = all.filter(|slice| is_one.get(name_of(slice).0 as usize) == Some(&true));
     let nested = slices.nest(own.collect());
-    let mut kinds: Vec<CpuKind> = Vec::new();
+    let mut functions: Vec<(&str, Vec<Call>)> = Vec::new();
     for (at, slice) in nested.slices.iter().enumerate() {
         if nested.parent(at).is_some() {
             continue;
@@ -223,22 +231,40 @@ fn cpu_calls(slices: &Slices<'_>, shift: i64) -> Vec<CpuKind> {
         // (A frame of Python is called "file.py(12): function".)
         let name = slices.name(slice);
         let name = name.rsplit_once("): ").map_or(name, |(_, function)| function);
-        let times = moved(slice.interval(), shift);
-        match kinds.iter_mut().find(|kind| kind.name == name) {
-            Some(kind) => kind.calls.push(times),
-            None => kinds.push(CpuKind { name: name.to_owned(), calls: vec![times] }),
+        let call = (moved(slice.interval(), shift), details.inputs(slice.row));
+        match functions.iter_mut().find(|known| known.0 == name) {
+            Some((_, calls)) => calls.push(call),
+            None => functions.push((name, vec![call])),
         }
     }
     // (Several threads may call it.)
-    kinds.iter_mut().for_each(|kind| trace::sort(&mut kind.calls));
+    functions.iter_mut().for_each(|(_, calls)| trace::sort_by_key(calls, |(times, _)| *times));
     // (What a function calls on another thread is the same waiting.)
-    let times: Vec<Vec<Interval>> = kinds.iter().map(|kind| union(kind.calls.clone())).collect();
+    let times = functions.iter().map(|(_, calls)| union(calls.iter().map(|call| call.0).collect()));
+    let times: Vec<Vec<Interval>> = times.collect();
     let is_in = |a: usize, b: usize| without(&times[a], &times[b]).is_empty();
     let is_own = |at: &usize| {
-        !(0..kinds.len()).any(|by| by != *at && is_in(*at, by) && (by < *at || !is_in(by, *at)))
+        !(0..times.len()).any(|by| by != *at && is_in(*at, by) && (by < *at || !is_in(by, *at)))
     };
-    let own: Vec<usize> = (0..kinds.len()).filter(is_own).collect();
-    own.into_iter().map(|at| kinds[at].clone()).collect()
+    let own = (0..times.len()).filter(is_own).map(|at| &functions[at]);
+    own.flat_map(|(name, calls)| by_size(name, calls, details)).collect()
+}
+
+/// The calls of a function, by size.
+fn by_size(name: &str, calls: &[Call], details: &Details) -> Vec<CpuKind> {
+    let mut sizes: Vec<Option<OpInputs>> = Vec::new();
+    let mut kinds: Vec<CpuKind> = Vec::new();
+    for (times, inputs) in calls {
+        let at = sizes.iter().position(|size| size == inputs).unwrap_or_else(|| {
+            let text = |of: OpInputs| [of.dims, of.types].map(|id| details.texts.get(id)).concat();
+            let size = inputs.map(text).unwrap_or_default();
+            kinds.push(CpuKind { name: name.to_owned(), size, calls: Vec::new() });
+            sizes.push(*inputs);
+            sizes.len() - 1
+        });
+        kinds[at].calls.push(*times);
+    }
+    kinds
 }
 
 pub(crate) fn moved((from, to): Interval, by_ns: i64) -> Interval {

@@ -13,6 +13,7 @@ mod bytes;
 mod calls;
 mod clocks;
 mod cpu_gates;
+mod cpu_waits;
 mod groups;
 mod known;
 mod listed;

@@ -43,7 +43,7 @@ impl Matched {
         if !(2..=Self::MOST_RANKS).contains(&gpu.devices.len()) || !communicates() {
             return Self::default();
         }
-        let on_cpu = OnCpu::of(slices, 0);
+        let on_cpu = OnCpu::of(slices, details, 0);
         let of = |(device, name): (usize, &String)| {
             let place = (Some(device), 0);
             RankCalls::within(slices, gpu, details, name.clone(), place, &on_cpu)

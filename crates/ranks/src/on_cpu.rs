@@ -1,8 +1,13 @@
 //! What the CPUs of ranks wait for each other: calls of gloo, and functions that send objects of Python.
 //!
-//! The nth call of a function on one rank belongs to the nth on each of the others of its group, where all of them call it equally often
-//! and [nothing contradicts that](crate::cpu_gates). A rank waits from its own start until the last one joins, where it is still in the
-//! call then: who has gone by then (a rank of a broadcast that has what it needs) did not wait for the last.
+//! The nth call of a function with messages of one size on one rank belongs to the nth on each of the others of its group, where all of
+//! them call it equally often and [nothing contradicts that](crate::cpu_gates). A rank waits from its own start until the last one joins,
+//! where it is still in the call then: who has gone by then (a rank of a broadcast that has what it needs) did not wait for the last.
+//!
+//! Two threads of gloo begin calls of one group in any order, and calls of two groups have an order on no thread. Sizes tell most of those
+//! apart. They are not recorded everywhere, and some functions send and receive different sizes; where not every size is matched, the order
+//! of all calls is tried. The order in which calls of one rank that run at one time began may be that of the others or not: what depends on
+//! it is called an estimate.
 //!
 //! The group is not recorded. It is all ranks, or the process groups of one size: the largest that no call contradicts.
 //!
@@ -13,9 +18,9 @@ use report::{Cell, Column, Row, Unit};
 use serde::Serialize;
 use timeline::intervals::Interval;
 
-use crate::calls::RankCalls;
-use crate::cpu_gates::{Way, are_one, last_start, leave_apart, nth};
-use crate::groups::Group;
+use crate::calls::{CpuKind, RankCalls};
+use crate::cpu_gates::Way;
+use crate::cpu_waits::{CpuWaits, InOrder, in_order};
 use crate::known::Known;
 
 /// In these two ranks meet, and nothing tells which.
@@ -31,18 +36,9 @@ pub(crate) struct CpuRow {
     total_ns: i64,
     waits_ns: Option<i64>,
     n_last: Option<u64>,
+    n_unmatched: u64,
     most: String,
     most_ns: Option<i64>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct CpuWaits {
-    n_last: u64,
-    ns: i64,
-    /// By rank that comes last.
-    of: Vec<i64>,
-    /// The rank for which it waits most, and how long; `None` where it waits for none.
-    most: Option<(String, i64)>,
 }
 
 impl Row for CpuRow {
@@ -90,6 +86,13 @@ impl Row for CpuRow {
             cell: |row| Cell::or_missing(row.n_last, Cell::Count, UNMATCHED),
         },
         Column {
+            key: "n_unmatched",
+            title: "Not matched",
+            unit: Unit::Count,
+            help: "Calls of which the wait is not known: those of the other ranks are not, or not every rank was recorded.",
+            cell: |row| Cell::Count(row.n_unmatched),
+        },
+        Column {
             key: "most",
             title: "Waits most for",
             unit: Unit::Text,
@@ -131,94 +134,81 @@ pub(crate) fn on_cpu(ranks: &[&RankCalls], known: &Known) -> Option<(String, Vec
 #[derive(Default)]
 struct OfName {
     rows: Vec<CpuRow>,
-    /// How many groups call it, and of how many ranks; 0 where that is not known.
+    /// How many groups call it, and of how many ranks; 0 where that is not known, or several things.
     groups: (usize, usize),
     /// Calls of a rank that begin before the last recording, at most.
     n_before: usize,
+    /// Whether the match rests on the order of calls that run at one time.
+    is_estimate: bool,
 }
 
-fn rows(ranks: &[&RankCalls], name: &str, Known { groups, clocks, .. }: &Known) -> OfName {
-    let calls = |rank: &RankCalls| -> Vec<Interval> {
-        let own = rank.on_cpu.iter().find(|kind| kind.name == name);
-        own.map(|kind| kind.calls.clone()).unwrap_or_default()
-    };
-    let calls: Vec<Vec<Interval>> = ranks.iter().map(|rank| calls(rank)).collect();
-    let since = ranks.iter().filter_map(|rank| Some(rank.recorded?.0)).max().unwrap_or(i64::MIN);
-    let way = Way::of(name);
-    let mut waits: Vec<Option<CpuWaits>> = vec![None; ranks.len()];
-    let mut found = OfName::default();
-    let is_pair = PAIRS.iter().any(|part| name.contains(part));
-    for family in groups.families().iter().filter(|_| !is_pair) {
-        let callers = || (0..ranks.len()).filter(|at| !calls[*at].is_empty());
-        let is_whole = callers().all(|at| family.iter().any(|one| one.members.contains(&at)));
-        let of_group = |group: &&'_ Group| -> Option<Vec<&[Interval]>> {
-            let own: Vec<&[Interval]> = group.members.iter().map(|at| &*calls[*at]).collect();
-            let is_one_clock = clocks.are_one(&group.members);
-            let slack_ns = is_one_clock.then(|| clocks.slack_ns(&group.members));
-            are_one(&own, way, slack_ns).then_some(own)
-        };
-        let own: Option<Vec<_>> = family.iter().map(of_group).collect();
-        let Some(own) = own.filter(|own| is_whole && !own.is_empty()) else { continue };
-        // (Calls of all ranks look like those of any smaller group, unless these go their own ways.)
-        if own.len() > 1 && way == Way::All && !leave_apart(&own) {
-            continue;
+fn rows(ranks: &[&RankCalls], name: &str, known: &Known) -> OfName {
+    let mut sizes: Vec<&str> = Vec::new();
+    for kind in ranks.iter().flat_map(|rank| &rank.on_cpu).filter(|kind| kind.name == name) {
+        if !sizes.contains(&&*kind.size) {
+            sizes.push(&kind.size);
         }
-        found.groups = (own.len(), family[0].members.len());
-        for (Group { members, .. }, own) in family.iter().zip(own) {
-            let (of_members, n_before) = matched(&own, since);
-            found.n_before = found.n_before.max(n_before);
-            for (at, own) in members.iter().zip(of_members) {
-                waits[*at] = Some(CpuWaits { most: most(ranks, members, &own), ..own });
-            }
-        }
-        break;
     }
-    let row = |((at, own), waits): ((usize, &Vec<Interval>), Option<CpuWaits>)| {
+    let calls = |size: Option<&str>| -> Vec<Vec<Interval>> {
+        let of_rank = |rank: &&RankCalls| {
+            let is_own =
+                |kind: &&CpuKind| kind.name == name && size.is_none_or(|size| kind.size == size);
+            let own = rank.on_cpu.iter().filter(is_own);
+            let mut calls: Vec<Interval> = own.flat_map(|kind| kind.calls.clone()).collect();
+            trace::sort(&mut calls);
+            calls
+        };
+        ranks.iter().map(of_rank).collect()
+    };
+    let since = ranks.iter().filter_map(|rank| Some(rank.recorded?.0)).max().unwrap_or(i64::MIN);
+    let is_pair = PAIRS.iter().any(|part| name.contains(part));
+    let matched = |calls: &[Vec<Interval>]| match is_pair {
+        true => None,
+        false => in_order(calls, Way::of(name), known, since),
+    };
+    let all = calls(None);
+    let of_sizes: Vec<Option<InOrder>> = match sizes.len() {
+        1 => Vec::new(),
+        _ => sizes.iter().map(|size| matched(&calls(Some(size)))).collect(),
+    };
+    let is_whole = !of_sizes.is_empty() && of_sizes.iter().all(Option::is_some);
+    let found = match if is_whole { None } else { matched(&all) } {
+        Some(all) => vec![all],
+        None => of_sizes.into_iter().flatten().collect(),
+    };
+    let mut of_name = OfName {
+        n_before: found.iter().map(|one| one.n_before).sum(),
+        is_estimate: found.iter().any(|one| one.is_estimate),
+        ..OfName::default()
+    };
+    if let [first, rest @ ..] = &*found
+        && rest.iter().all(|one| one.groups == first.groups)
+    {
+        of_name.groups = first.groups;
+    }
+    let row = |(at, own): (usize, &Vec<Interval>)| {
         let total_ns = own.iter().fold(0_i64, |sum, (from, to)| sum.saturating_add(to - from));
+        let waits = found.iter().filter_map(|one| one.waits[at].as_ref());
+        let waits = waits.cloned().reduce(CpuWaits::and);
         let (waits_ns, n_last) = waits.as_ref().map(|own| (own.ns, own.n_last)).unzip();
-        let (most, most_ns) = waits.and_then(|own| own.most).unzip();
-        let most = most.unwrap_or_default();
+        let (most, most_ns) = waits.as_ref().and_then(|own| most(ranks, own)).unzip();
         let (rank, call, n) = (ranks[at].name.clone(), name.to_owned(), own.len() as u64);
-        let row = CpuRow { call, rank, n, total_ns, waits_ns, n_last, most, most_ns };
+        let n_unmatched = n.saturating_sub(waits.map_or(0, |own| own.n));
+        let most = most.unwrap_or_default();
+        let row = CpuRow { call, rank, n, total_ns, waits_ns, n_last, n_unmatched, most, most_ns };
         (!own.is_empty()).then_some(row)
     };
-    found.rows = calls.iter().enumerate().zip(waits).filter_map(row).collect();
-    found
+    of_name.rows = all.iter().enumerate().filter_map(row).collect();
+    of_name
 }
 
 /// The rank for which one waits most.
-fn most(ranks: &[&RankCalls], members: &[usize], own: &CpuWaits) -> Option<(String, i64)> {
-    let most = own.of.iter().zip(members).filter(|(ns, _)| **ns > 0).max_by_key(|(ns, _)| **ns);
-    most.map(|(ns, at)| (ranks[*at].name.clone(), *ns))
+fn most(ranks: &[&RankCalls], own: &CpuWaits) -> Option<(String, i64)> {
+    let most = own.of.iter().zip(ranks).filter(|(ns, _)| **ns > 0).max_by_key(|(ns, _)| **ns);
+    most.map(|(ns, rank)| (rank.name.clone(), *ns))
 }
 
-/// What each rank waits, and how many calls were left out because they began before `since`.
-fn matched(calls: &[&[Interval]], since: i64) -> (Vec<CpuWaits>, usize) {
-    let n = calls.first().map_or(0, |own| own.len());
-    let mut waits = vec![CpuWaits { of: vec![0; calls.len()], ..CpuWaits::default() }; calls.len()];
-    let mut n_before = 0;
-    for at in 0..n {
-        if nth(calls, at).any(|(from, _)| from < since) {
-            n_before += 1;
-            continue;
-        }
-        let joined = last_start(calls, at);
-        // (Of equal starts the last rank counts as the last, as it does on the GPU.)
-        let mut own = nth(calls, at).enumerate().filter(|(_, (from, _))| *from == joined);
-        let Some((last, _)) = own.next_back() else { continue };
-        waits[last].n_last += 1;
-        for (own, (from, to)) in waits.iter_mut().zip(nth(calls, at)) {
-            if to > joined {
-                let ns = joined.saturating_sub(from);
-                own.ns = own.ns.saturating_add(ns);
-                own.of[last] = own.of[last].saturating_add(ns);
-            }
-        }
-    }
-    (waits, n_before)
-}
-
-fn sentence(OfName { rows, groups, n_before }: &OfName) -> String {
+fn sentence(OfName { rows, groups, n_before, is_estimate }: &OfName) -> String {
     let between = |all: Vec<i64>| {
         let (least, most) = (all.iter().min(), all.iter().max());
         let (least, most) = (time(*least.unwrap_or(&0)), time(*most.unwrap_or(&0)));
@@ -237,13 +227,16 @@ fn sentence(OfName { rows, groups, n_before }: &OfName) -> String {
             text += &format!(" (in {} groups of {})", groups.0, groups.1);
         }
         let (waits, calls) =
-            (between(waits), plural(row.n.saturating_sub(*n_before as u64), "call", "calls"));
+            (between(waits), plural(row.n.saturating_sub(row.n_unmatched), "call", "calls"));
         text += &format!(
             ", {waits} of that before the last rank joins. Rank {} is the last in {n_last} of {calls}",
             row.rank
         );
     }
     text += ".";
+    if *is_estimate {
+        text += " The waits are estimates: calls of one rank run at one time, and are matched by the order of their starts.";
+    }
     if *n_before > 0 {
         text += &format!(
             " Calls that began before every rank was recorded are left out of the waits (up to {n_before} per rank)."
@@ -255,7 +248,6 @@ fn sentence(OfName { rows, groups, n_before }: &OfName) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calls::CpuKind;
     use crate::clocks::Clocks;
     use crate::groups::Groups;
 
@@ -269,7 +261,8 @@ mod tests {
         let us = 1_000;
         let rank = |name: &str, calls: &[Interval]| {
             let calls = calls.iter().map(|(from, to)| (from * us, to * us)).collect();
-            let kind = CpuKind { name: "broadcast_pyobj".to_owned(), calls };
+            let name_of_call = "broadcast_pyobj".to_owned();
+            let kind = CpuKind { name: name_of_call, calls, ..CpuKind::default() };
             RankCalls { name: name.to_owned(), on_cpu: vec![kind], ..RankCalls::default() }
         };
         // The second rank is late for both; the third has the second object before that.
@@ -324,7 +317,7 @@ mod tests {
                 name: rank.to_string(),
                 rank,
                 recorded: Some((0, 30_000 * us)),
-                on_cpu: vec![CpuKind { name: function.to_owned(), calls }],
+                on_cpu: vec![CpuKind { name: function.to_owned(), calls, ..CpuKind::default() }],
                 groups: groups
                     .iter()
                     .filter(|one| one.contains(&rank))
@@ -359,6 +352,60 @@ mod tests {
         assert_eq!(waits, [None, None, None, None]);
         assert!(sentence.ends_with("in all."), "{sentence}");
         assert_eq!(said(&pairs("gloo:recv", &groups)).0, [None, None, None, None]);
+    }
+
+    #[test]
+    fn calls_that_begin_in_another_order_on_another_rank_are_matched_by_size() {
+        let ms = 1_000_000;
+        let rank = |name: &str, kinds: &[(&str, &[Interval])]| {
+            let kind = |(size, calls): &(&str, &[Interval])| CpuKind {
+                name: "gloo:all_reduce".to_owned(),
+                size: (*size).to_owned(),
+                calls: calls.iter().map(|(from, to)| (from * ms, to * ms)).collect(),
+            };
+            let on_cpu = kinds.iter().map(kind).collect();
+            RankCalls { name: name.to_owned(), on_cpu, ..RankCalls::default() }
+        };
+        // Rank 1 is 4 ms late for the large one and 1 ms early for the small one, of which it begins first.
+        let by = |sizes: [&str; 2]| {
+            let [large, small] = sizes;
+            let ranks = [
+                rank("0", &[(large, &[(0, 9), (20, 29)]), (small, &[(3, 9), (23, 29)])]),
+                rank("1", &[(large, &[(4, 9), (24, 29)]), (small, &[(2, 9), (22, 29)])]),
+            ];
+            let ranks: Vec<&RankCalls> = ranks.iter().collect();
+            let known = on_clocks(&ranks, Clocks::default());
+            let found = rows(&ranks, "gloo:all_reduce", &known);
+            let waits = found.rows.iter().map(|row| row.waits_ns.map(|ns| ns / ms));
+            (waits.collect::<Vec<_>>(), sentence(&found))
+        };
+        let (waits, text) = by(["[[80]]", "[[8]]"]);
+        assert_eq!(waits, [Some(8), Some(2)]);
+        assert!(text.ends_with("Rank 0 is the last in 2 of 4 calls."), "{text}");
+        // Without sizes the order is all there is.
+        let (waits, text) = by(["", ""]);
+        assert_eq!(waits, [Some(6), Some(0)]);
+        assert!(text.contains("The waits are estimates"), "{text}");
+    }
+
+    #[test]
+    fn calls_of_sizes_that_no_other_rank_has_are_matched_by_order() {
+        let rank = |name: &str, sizes: [&str; 3]| {
+            let kind = |(at, size): (i64, &str)| CpuKind {
+                name: "gloo:all_to_all".to_owned(),
+                size: size.to_owned(),
+                calls: vec![(at * 100 + name.len() as i64, at * 100 + 50)],
+            };
+            let on_cpu = (0..).zip(sizes).map(kind).collect();
+            RankCalls { name: name.to_owned(), on_cpu, ..RankCalls::default() }
+        };
+        let ranks = [rank("0", ["a", "b", "c"]), rank("10", ["a", "c", "d"])];
+        let ranks: Vec<&RankCalls> = ranks.iter().collect();
+        let found = rows(&ranks, "gloo:all_to_all", &on_clocks(&ranks, Clocks::default()));
+        let of = |row: &CpuRow| (row.waits_ns, row.n_last, row.n_unmatched);
+        let of_all: Vec<_> = found.rows.iter().map(of).collect();
+        assert_eq!(of_all, [(Some(3), Some(0), 0), (Some(0), Some(3), 0)]);
+        assert!(!found.is_estimate);
     }
 
     #[test]

@@ -76,7 +76,7 @@ pub fn sooner_without_communication_ns(
     within: Option<&[Interval]>,
 ) -> i64 {
     let (slices, gpu) = index;
-    let on_cpu = OnCpu::of(slices, 0);
+    let on_cpu = OnCpu::of(slices, details, 0);
     let own = RankCalls::within(slices, gpu, details, String::new(), (Some(device), 0), &on_cpu);
     let removed = within.map_or_else(|| own.exposed.clone(), |within| both(&own.exposed, within));
     let calls = own.calls_on_cpu();
@@ -139,7 +139,7 @@ mod tests {
                 stream: TrackId(0),
             };
             let kernels = [((10, 65), 1), ((70, 80), 55)].map(kernel).to_vec();
-            let on_cpu = vec![CpuKind { name: "barrier".to_owned(), calls }];
+            let on_cpu = vec![CpuKind { calls, ..CpuKind::default() }];
             RankCalls { kernels, on_cpu, ..RankCalls::default() }.sooner_ns(&[(10, 60)])
         };
         assert_eq!(of(vec![]), 15, "from its launch on");

@@ -115,7 +115,8 @@ impl Compared {
         if !self.cpu_calls.is_empty() {
             let title = "Calls in which the CPUs wait for each other";
             let table = Table::of("cpu_waits", title, &self.cpu_calls);
-            section.tables.push(table.without_missing(&["waits_ns", "n_last", "most_ns"]));
+            let table = table.without_missing(&["waits_ns", "n_last", "most_ns"]);
+            section.tables.push(table.without_zero(&["n_unmatched"]));
         }
         section
     }

@@ -1,5 +1,7 @@
 //! When calls of the runtime are missing in the middle of a file: matrix products and convolutions go on of which each launches a kernel
 //! elsewhere, and no thread makes a call. The profiler lost the buffers of that time, and with them what ran on the GPU.
+//!
+//! While `torch.compile` traces a model, its ops run on tensors without data and launch nothing: they are not counted.
 
 use std::collections::BTreeMap;
 
@@ -35,10 +37,15 @@ pub fn lost_calls(trace: &Trace) -> Vec<Interval> {
         return Vec::new();
     }
     let records = trace.by_raw_category(dialect::known);
+    let compiles = trace.strings.marked(&dialect::inductor::compiles);
     let (mut calls, mut products) = (Collector::default(), Vec::new());
+    let mut compiling = Collector::default();
     each_row(trace, |row| {
         if trace.phase(row) != Phase::Complete || !trace.flags(row).has(Flags::HAS_TS) {
             return;
+        }
+        if compiles[trace.name(row).0 as usize] {
+            compiling.add(trace.ts_ns(row), trace.end_ns(row));
         }
         match records.of(trace, row) {
             Some(Records::Call(_)) => calls.add(trace.ts_ns(row), trace.end_ns(row)),
@@ -48,6 +55,8 @@ pub fn lost_calls(trace: &Trace) -> Vec<Interval> {
             _ => {}
         }
     });
+    let compiling = compiling.union();
+    products.retain(|(_, times)| touching(&compiling, *times).is_empty());
     let calls = calls.union();
     let between = calls.windows(2).map(|pair| (pair[0].1, pair[1].0));
     let quiet: Vec<Interval> = between.filter(|(from, to)| to - from >= LONG_NS).collect();
@@ -89,7 +98,14 @@ mod tests {
 
     /// Forty products, one each ms; those of `quiet` without a call.
     fn with(quiet: std::ops::Range<i64>) -> Vec<Interval> {
+        within("mine", quiet)
+    }
+
+    /// The same inside a range of a name.
+    fn within(name: &str, quiet: std::ops::Range<i64>) -> Vec<Interval> {
         let mut fixture = Fixture::default();
+        let (at, dur) = (quiet.start * 1_000_000, (quiet.end - quiet.start) * 1_000_000);
+        fixture.push(slice("user_annotation", name).at(at, dur).on(1, 1));
         for n in 0..40 {
             let at = n * 1_000_000;
             fixture.push(slice("cpu_op", "aten::mm").at(at, 500_000).on(1, 1));
@@ -107,5 +123,11 @@ mod tests {
         assert_eq!(with(10..14), [], "few");
         assert_eq!(with(1..39), [], "most of them work on the CPU");
         assert_eq!(with(0..0), []);
+    }
+
+    #[test]
+    fn products_that_torch_compile_traces_launch_nothing() {
+        assert_eq!(within("bytecode_tracing (dynamo_timed)", 10..16), []);
+        assert_ne!(within("Torch-Compiled Region: 0/0", 10..16), []);
     }
 }

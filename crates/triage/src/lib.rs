@@ -66,7 +66,7 @@ pub use arch::{ArchMatch, ArchRelation, ArchVerdict, ObservedArch};
 pub use autograd::backward_links;
 pub use elsewhere::Elsewhere;
 pub use framework::{Framework, FrameworkVote};
-pub use fuse::{FuseRow, FuseStatus, GainConfidence, PatternConfidence};
+pub use fuse::{FuseRow, FuseStatus, GainConfidence, PatternConfidence, Together};
 pub use instances::{
     CallSite, CategoryReason, InstanceRow, KernelDetails, KernelKey, TriageSlices,
 };
@@ -88,6 +88,7 @@ pub use roles::{RoleGuess, Signs, guess_map, guess_roles, map_names};
 pub use site::{Confidence, Location};
 pub use stages::{Stage, StageRow, stage_of_pass};
 pub use text_timeline::{gpu_text, window_text};
+pub use unrecorded::LostCalls;
 pub use wall_stages::{StageWall, stage_wall_table};
 pub use wall_time::{WallPart, WallRow, WallTimes};
 
@@ -224,15 +225,15 @@ pub fn triage_kept(
     if let Some(text) = unrecorded::sentence(trace, &before) {
         takeaways.insert(0, text);
     }
-    if let Some(text) = unrecorded::calls_sentence(sides.lost_calls()) {
-        takeaways.insert(0, text);
-    }
+    let lost_calls = sides.lost_calls();
+    takeaways.splice(0..0, unrecorded::calls_sentence(&lost_calls));
     takeaways.extend(analysis::other_work(trace));
     let counted = !slices.without_before_window;
     let before_window = BeforeWindowSum::of(&before.summary, counted);
     let report = tables.report(Run {
         coverage,
         before_window,
+        lost_calls,
         takeaways,
         arch,
         framework: asked.framework,

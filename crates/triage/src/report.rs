@@ -17,6 +17,7 @@ use super::kernel_row::KernelTableRow;
 use super::overlap::{Concurrency, OverlapRow};
 use super::site::Confidence;
 use super::stages::{Stage, StageRow};
+use super::unrecorded::LostCalls;
 use super::wall_stages::StageWall;
 use super::wall_time::{WallRow, WallTimes};
 use analysis::MatrixRow;
@@ -54,6 +55,8 @@ pub struct TriageReport {
     pub coverage: Coverage,
     /// What was launched before the window.
     pub before_window: BeforeWindowSum,
+    /// The calls that the profiler lost, of each rank that lost any.
+    pub lost_calls: Vec<LostCalls>,
     /// Where the wall time of each device goes.
     pub wall: Vec<WallRow>,
     /// When each part of it is.
@@ -197,6 +200,7 @@ impl TriageReport {
             step,
             // The diagnosis has it, and the takeaways.
             plain_products: _,
+            lost_calls: _,
             wall: _,
             wall_times: _,
             wall_stages: _,

@@ -6,6 +6,7 @@ use timeline::ranks::{narrow_to, ranks};
 use trace::Trace;
 
 use crate::idle::{self, Host};
+use crate::unrecorded::LostCalls;
 
 /// What the threads of one rank did.
 pub(crate) struct Side {
@@ -46,9 +47,15 @@ impl Sides {
         }
     }
 
-    /// When the profiler lost the calls of all threads.
-    pub(crate) fn lost_calls(&self) -> &[Interval] {
-        &self.whole.lost_calls
+    /// The calls that the profiler lost, of each rank that lost any.
+    pub(crate) fn lost_calls(&self) -> Vec<LostCalls> {
+        let whole = std::slice::from_ref(&self.whole);
+        let sides = if self.of_ranks.is_empty() { whole } else { &self.of_ranks };
+        let lost = |side: &Side| LostCalls {
+            devices: side.devices.clone(),
+            times: side.lost_calls.clone(),
+        };
+        sides.iter().filter(|side| !side.lost_calls.is_empty()).map(lost).collect()
     }
 
     /// The side of all threads.

@@ -8,6 +8,7 @@ use crate::overlap::{Concurrency, OverlapRow};
 use crate::precision::PlainProducts;
 use crate::report::{BeforeWindowSum, Coverage, TriageReport};
 use crate::stages::StageRow;
+use crate::unrecorded::LostCalls;
 use crate::wall_stages::StageWall;
 use crate::wall_time::{WallRow, WallTimes};
 use catalog::remedies::RunFacts;
@@ -69,7 +70,8 @@ impl DeviceTables {
 
     /// The report of these tables and of what holds for the whole run.
     pub(crate) fn report(self, run: Run) -> TriageReport {
-        let Run { coverage, before_window, takeaways, arch, framework, facts, step } = run;
+        let Run { coverage, before_window, lost_calls, takeaways, arch, framework, facts, step } =
+            run;
         TriageReport {
             step,
             wall: self.wall,
@@ -87,6 +89,7 @@ impl DeviceTables {
             plain_products: self.plain_products,
             coverage,
             before_window,
+            lost_calls,
             takeaways,
             arch,
             framework,
@@ -99,6 +102,7 @@ impl DeviceTables {
 pub(crate) struct Run {
     pub(crate) coverage: Coverage,
     pub(crate) before_window: BeforeWindowSum,
+    pub(crate) lost_calls: Vec<LostCalls>,
     pub(crate) takeaways: Vec<String>,
     pub(crate) arch: ObservedArch,
     pub(crate) framework: FrameworkVote,

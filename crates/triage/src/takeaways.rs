@@ -155,7 +155,10 @@ fn concurrent(Seen { time, n_devices, .. }: &Seen<'_>) -> Option<String> {
 /// The fusion that saves most, if that is a takeaway.
 fn top_fusion(tables: &DeviceTables, coverage: &Coverage) -> Option<String> {
     let is_headline = |row: &&FuseRow| row.priority.is_some_and(|priority| priority <= HEADLINE);
-    let bound = |row: &FuseRow| row.together.or(row.savings_bound_ns.zip(row.savings_pct));
+    let bound = |row: &FuseRow| match row.together {
+        Some(all) => Some((all.saved_ns, all.saved_pct)),
+        None => row.savings_bound_ns.zip(row.savings_pct),
+    };
     let fusion = tables.fuse.iter().filter(is_headline);
     let bounds = fusion.filter_map(|row| Some((row, bound(row)?)));
     let (best, (saved_ns, saved_pct)) = bounds.max_by_key(|(_, (ns, _))| *ns)?;

@@ -31,15 +31,38 @@ pub(super) fn sentence(trace: &Trace, before: &BeforeWindowSlices) -> Option<Str
     })
 }
 
+/// Calls of the runtime that the profiler lost in the middle of the recording.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LostCalls {
+    /// The devices of the rank that lost them; empty in a file of one rank.
+    pub devices: Vec<String>,
+    /// When no call is recorded: sorted and disjoint, and not empty.
+    pub times: Vec<Interval>,
+}
+
+impl LostCalls {
+    /// How long calls are missing, and on which ranks, as a clause; `None` where none are.
+    #[must_use]
+    pub fn clause(all: &[Self]) -> Option<String> {
+        let most = all.iter().max_by_key(|lost| length(&lost.times))?;
+        let (time, devices) = (units::time(length(&most.times)), most.devices.join(", "));
+        let when = match (devices.is_empty(), all.len()) {
+            (true, _) => format!("For {time}"),
+            (false, 1) => format!("For {time}, on the rank of GPU {devices},"),
+            (false, n) => format!("For up to {time} (GPU {devices}), on {n} ranks,"),
+        };
+        Some(format!(
+            "{when} ops go on that launch kernels elsewhere, and no runtime call is recorded"
+        ))
+    }
+}
+
 /// That calls were lost in the middle of the recording, in a sentence; `None` where none were.
-pub(super) fn calls_sentence(lost_calls: &[Interval]) -> Option<String> {
-    (!lost_calls.is_empty()).then(|| {
-        format!(
-            "For {} ops go on that launch kernels elsewhere, and no runtime call is recorded: the profiler lost the calls and what they \
-             launched. Idle time then is left out.",
-            units::time(length(lost_calls))
-        )
-    })
+pub(super) fn calls_sentence(lost_calls: &[LostCalls]) -> Option<String> {
+    let clause = LostCalls::clause(lost_calls)?;
+    Some(format!(
+        "{clause}: the profiler lost the calls and what they launched. Idle time then is left out."
+    ))
 }
 
 /// Whether a graph is captured.

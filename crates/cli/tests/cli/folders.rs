@@ -241,3 +241,24 @@ fn the_rank_that_sleeps_is_the_one_that_the_others_wait_for() {
         assert_eq!(row["n_last"], if rank == "1" { 6 } else { 0 });
     }
 }
+
+/// Nine all-reduces on each of four processes: three of all ranks, three of pairs, three inside a reduce-scatter of all, by size.
+#[test]
+fn calls_of_pairs_are_told_from_calls_of_all_by_their_sizes() {
+    let Some(first) = testkit::shared("corpus/inputs/kineto-ranks/gloo_colls_rank0.json.gz") else {
+        return;
+    };
+    let folder = Folder::new("gloo-colls");
+    std::fs::create_dir(folder.path().join("run")).unwrap();
+    for rank in 0..4 {
+        let name = format!("gloo_colls_rank{rank}.json.gz");
+        std::fs::copy(first.with_file_name(&name), folder.path().join("run").join(name)).unwrap();
+    }
+    let json = folder.run(&["diagnose", "run", "--json"]).done().json();
+    let rows = json["ranks"]["cpu_calls"].as_array().unwrap();
+    let own = rows.iter().filter(|row| row["call"] == "gloo:all_reduce");
+    let found: Vec<_> = own.map(|row| (&row["waits_ns"], &row["n_last"])).collect();
+    // (From the annotations, with the groups of the program that was recorded.)
+    let by_hand = [(4_040_284, 3), (6_273_698, 4), (6_796_375, 2), (9_694_540, 3)];
+    assert_eq!(serde_json::to_value(found).unwrap(), serde_json::to_value(by_hand).unwrap());
+}

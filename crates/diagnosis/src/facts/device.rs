@@ -57,9 +57,23 @@ impl Device<'_> {
             .find_map(|window| Some((window, *self.figures.busy.get(&window)?)))
     }
 
-    /// Its busy share; 1 where there is none.
+    /// When the profiler lost the calls of its rank: it may have worked then.
+    #[must_use]
+    pub fn lost_calls(&self) -> &[Interval] {
+        let mut all = self.facts.triage.lost_calls.iter();
+        let own =
+            all.find(|of| of.devices.is_empty() || of.devices.iter().any(|id| id == self.name));
+        own.map_or(&[], |own| &own.times)
+    }
+
+    /// Its busy share; 1 where there is none. (Where calls were lost, that of the bar, which leaves idle time of then out.)
     #[must_use]
     pub fn busy_share(&self) -> f64 {
+        if !self.lost_calls().is_empty()
+            && let Some((busy_ns, window_ns)) = self.busy_told()
+        {
+            return busy_ns as f64 / window_ns as f64;
+        }
         self.busy().and_then(|(_, busy)| busy.share).unwrap_or(1.0)
     }
 
@@ -96,10 +110,10 @@ impl Device<'_> {
         longest as f64 >= ONE_PAUSE * missing_ns as f64
     }
 
-    /// Its gaps, those of warm iterations where only these count.
+    /// Its gaps, those of warm iterations where only these count, and without time of which the calls were lost.
     #[must_use]
     pub fn gaps_told(&self) -> Vec<Interval> {
-        let gaps = host::gaps::between(self.facts.gpu.busy(self.id));
+        let gaps = without(&host::gaps::between(self.facts.gpu.busy(self.id)), self.lost_calls());
         self.facts.warm.as_ref().map_or_else(|| gaps.clone(), |warm| both(&gaps, warm))
     }
 

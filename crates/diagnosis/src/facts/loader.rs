@@ -12,7 +12,7 @@ use super::Device;
 /// What is launched this soon after the loader waits for nothing else.
 const SOON_NS: i64 = 1_000_000;
 
-impl Device<'_> {
+impl<'f> Device<'f> {
     /// How long data loaders run on the threads that launch its work, in the time that its bar is of.
     #[must_use]
     pub fn loads_ns(&self) -> i64 {
@@ -33,9 +33,17 @@ impl Device<'_> {
     }
 
     /// When it computes nothing from the begin of a data loader on a thread that launches its work to what that thread launches soon after it:
-    /// of loaders that end while it computes nothing. (Where it still computes, the loader is hidden.)
+    /// of loaders that end while it computes nothing. (Where it still computes, the loader is hidden. So it is where a collective outlasts it,
+    /// and what is launched next waits for that.)
     #[must_use]
-    pub fn held_by_loader(&self) -> Vec<Interval> {
+    pub fn held_by_loader(&self) -> &'f [Interval] {
+        let facts = self.facts;
+        let all =
+            facts.held_by_loader.get_or_init(|| facts.of_each(|device| device.loader_holds()));
+        all.get(self.id as usize).map_or(&[], Vec::as_slice)
+    }
+
+    fn loader_holds(&self) -> Vec<Interval> {
         let slices = self.facts.slices;
         // By thread: when it launches, and when what it launches starts.
         let mut starts: BTreeMap<ThreadId, Vec<(i64, i64)>> = BTreeMap::new();
@@ -46,14 +54,17 @@ impl Device<'_> {
             }
         }
         starts.values_mut().for_each(|own| trace::sort(own));
-        let (_, compute) = self.communication();
+        let (communication, compute) = self.communication();
         let held = self.loaders().into_iter().filter_map(|loader| {
             let own = starts.get(&slices.thread(loader.row))?;
             let next = own.partition_point(|(launch_ns, _)| *launch_ns < loader.end_ns);
-            let (_, start_ns) = own.get(next)?;
+            let (launch_ns, start_ns) = own.get(next)?;
+            let waits = start_ns.saturating_sub(*launch_ns) >= SOON_NS;
+            let is_hidden =
+                holds(&compute, loader.end_ns) || (waits && holds(&communication, *launch_ns));
             let is_soon = start_ns.saturating_sub(loader.end_ns) < SOON_NS;
             let until_ns = if is_soon { loader.end_ns.max(*start_ns) } else { loader.end_ns };
-            (!holds(&compute, loader.end_ns)).then_some((loader.start_ns, until_ns))
+            (!is_hidden).then_some((loader.start_ns, until_ns))
         });
         let held = without(&union(held.filter(|(from, to)| from < to).collect()), &compute);
         both(&held, &self.window())

@@ -50,11 +50,17 @@ impl InRanges {
     }
 }
 
-impl Device<'_> {
+impl<'f> Device<'f> {
     /// The annotations on the threads that launch its work that are open while it stands still and nothing else is recorded. Names of steps
     /// say nothing, nor does an annotation around most of the window.
     #[must_use]
-    pub fn in_ranges(&self) -> Option<InRanges> {
+    pub fn in_ranges(&self) -> Option<&'f InRanges> {
+        let facts = self.facts;
+        let all = facts.in_ranges.get_or_init(|| facts.of_each(|device| device.find_ranges()));
+        all.get(self.id as usize)?.as_ref()
+    }
+
+    fn find_ranges(&self) -> Option<InRanges> {
         let slices = self.facts.slices;
         let window_ns = self.busy_told().map_or_else(|| self.span_ns(), |(_, ns)| ns);
         let names = slices.trace.strings.marked(&|name| !is_step(name) && !name.is_empty());

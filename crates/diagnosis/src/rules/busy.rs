@@ -71,7 +71,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             time(told_ns),
             time(window_ns)
         );
-        if told.is_some() && (told_share - share).abs() > DIFFER {
+        let is_whole = device.lost_calls().is_empty();
+        if told.is_some() && is_whole && (told_share - share).abs() > DIFFER {
             observation.push_str(&format!(", and {} of {of}", percent(100.0 * share)));
         }
         observation.push('.');

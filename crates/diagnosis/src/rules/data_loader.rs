@@ -47,10 +47,10 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             let idle_ns = row.map_or(0, |row| row.total_ns);
             let (_, window_ns) = device.busy_told()?;
             let held = device.held_by_loader();
-            let communicates_ns = length(&both(&held, &device.exposed()));
+            let communicates_ns = length(&both(held, &device.exposed()));
             let is_more = communicates_ns > 0
-                && communicates_ns as f64 >= LEAST_MORE * length(&held) as f64;
-            let bound_ns = if is_more { length(&held).max(idle_ns) } else { idle_ns };
+                && communicates_ns as f64 >= LEAST_MORE * length(held) as f64;
+            let bound_ns = if is_more { length(held).max(idle_ns) } else { idle_ns };
             let share = bound_ns as f64 / window_ns as f64;
             if share < LEAST_SHARE {
                 return None;
@@ -63,7 +63,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                      for {}.",
                     time(bound_ns),
                     lower(&title),
-                    time(length(&without(&held, facts.gpu.busy(device.id())))),
+                    time(length(&without(held, facts.gpu.busy(device.id())))),
                     time(communicates_ns),
                 ),
                 false => format!(

@@ -31,7 +31,7 @@ pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
     };
     let behind_ns = exposed_ns.saturating_sub(sooner_ns).min(waits_ns).max(0);
     // (There the launches wait for data, and more work for each changes nothing.)
-    let loading_ns = length(&both(&device.exposed(), &device.held_by_loader()));
+    let loading_ns = length(&both(&device.exposed(), device.held_by_loader()));
     let behind_ns = behind_ns.saturating_sub(loading_ns).max(0);
     let share = behind_ns as f64 / span_ns.max(1) as f64;
     if share < LEAST_SHARE {

@@ -3,7 +3,7 @@
 use host::class::Class;
 use report::units::{count, percent, time};
 use timeline::intervals::length;
-use timeline::lost_calls::lost_calls;
+use triage::LostCalls;
 
 use crate::{Facts, Finding, Rule};
 
@@ -18,21 +18,17 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
 
 /// Calls that were lost in the middle of the recording.
 fn calls(facts: &Facts<'_>) -> Option<Finding> {
-    let lost = lost_calls(facts.trace);
-    if !facts.has_gpu() || lost.is_empty() {
-        return None;
-    }
-    let ns = time(length(&lost));
-    let text = format!(
-        "For {ns} ops go on that launch kernels elsewhere, and no runtime call is recorded."
-    );
-    Some(
-        Finding::fact(Rule::Lost, "no_calls", text)
-            .means(
-                "The profiler lost the calls and what they launched. Idle time then is left out.",
-            )
-            .with("wall", "time without a call in which ops go on", ns),
-    )
+    let lost = &facts.triage.lost_calls;
+    let clause = LostCalls::clause(lost).filter(|_| facts.has_gpu())?;
+    let meaning = "The profiler lost the calls and what they launched. Idle time then is left out.";
+    let finding = Finding::fact(Rule::Lost, "no_calls", format!("{clause}.")).means(meaning);
+    Some(lost.iter().fold(finding, |finding, of_rank| {
+        let what = match &of_rank.devices[..] {
+            [] => "time without a call in which ops go on".to_owned(),
+            devices => format!("the same on the rank of GPU {}", devices.join(", ")),
+        };
+        finding.with("wall", &what, time(length(&of_rank.times)))
+    }))
 }
 
 /// Launches without GPU work.

@@ -17,8 +17,8 @@ pub fn with_details(trace: &Trace, details: &Details) -> Diagnosis {
     of(trace, details, &Sources::default())
 }
 
-/// What is said of a file, as the program reads it.
-pub fn of_file(file: &[u8]) -> Diagnosis {
+/// A file and what its ops were called with, as the program reads it.
+pub fn read(file: &[u8]) -> (decode::Decoded, Details) {
     let mut decoder = decode::Decoder::new();
     for chunk in file.chunks(1 << 16) {
         decoder.push(chunk).unwrap();
@@ -27,6 +27,12 @@ pub fn of_file(file: &[u8]) -> Diagnosis {
     let mut reader = decode::DetailsReader::with_host(&decoded, host::wants_inputs);
     reader.push(file);
     let details = reader.finish();
+    (decoded, details)
+}
+
+/// What is said of a file.
+pub fn of_file(file: &[u8]) -> Diagnosis {
+    let (decoded, details) = read(file);
     let sources = Sources { details: Some(&details), ..Sources::default() };
     of(&decoded.trace, &details, &sources)
 }

@@ -34,7 +34,7 @@ use timeline::gpu::Gpu;
 use timeline::launches::Launches;
 use wall::Wall;
 
-pub use row::{FuseRow, FuseStatus, GainConfidence, PatternConfidence};
+pub use row::{FuseRow, FuseStatus, GainConfidence, PatternConfidence, Together};
 
 /// What is known of the program, beside the trace's events.
 #[derive(Clone, Copy, Debug, Default)]

@@ -62,10 +62,22 @@ pub struct FuseRow {
     /// What the bound rests on; empty where nothing is advised.
     #[serde(skip)]
     pub estimate: String,
-    /// What goes away in all stages where the same change acts, in ns and in percent of the GPU span; `None` where it acts in
-    /// one stage only.
+    /// All stages where the same change acts; `None` where it acts in one stage only.
     #[serde(skip)]
-    pub together: Option<(i64, f64)>,
+    pub together: Option<Together>,
+}
+
+/// A change that acts in several stages.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Together {
+    /// How many.
+    pub n_stages: usize,
+    /// Whether this is the row of the stage in which most goes away.
+    pub is_first: bool,
+    /// The wall time that goes away in all of them at most, in ns.
+    pub saved_ns: i64,
+    /// That in percent of the GPU span of the device.
+    pub saved_pct: f64,
 }
 
 /// Whether the fused kernel of a pattern runs.

@@ -8,7 +8,7 @@ use report::{short_name, units};
 use super::advice::{Advice, Rule};
 use super::find::{Candidate, Sought};
 use super::lanes::Lanes;
-use super::row::{FuseRow, FuseStatus, GainConfidence, PatternConfidence};
+use super::row::{FuseRow, FuseStatus, GainConfidence, PatternConfidence, Together};
 use super::{Accepted, Fuse, related};
 use crate::priority::Priority;
 use crate::site::Attribution;
@@ -50,12 +50,12 @@ pub(super) fn rows(
             rows.push(row(lanes, attribution, accepted, advice, wall));
         }
     }
-    join_stages(&mut rows, judged, wall);
     rows.retain(|row| row.priority.is_some() || row.time_share_pct >= FUSED_PCT);
     trace::sort_by(&mut rows, |row, other| {
         let key = |row: &FuseRow| (Reverse(row.savings_bound_ns), Reverse(row.related_ns));
         key(row).cmp(&key(other)).then_with(|| row.pattern_id.cmp(&other.pattern_id))
     });
+    join_stages(&mut rows, judged, wall);
     let list = |mut names: Vec<String>, why: &str| {
         trace::sort(&mut names);
         names.dedup();
@@ -95,18 +95,17 @@ fn join_stages(rows: &mut [FuseRow], judged: &[(Accepted, Option<Advice>)], wall
         let mut removed: Vec<Removed> = advice.flat_map(|it| it.removed.clone()).collect();
         trace::sort(&mut removed);
         let saved_ns = wall.saved_without(&removed);
-        let pct = percent(saved_ns, wall.span_ns);
+        let (n_stages, saved_pct) = (stages.len(), percent(saved_ns, wall.span_ns));
         let text = format!(
-            " The same change acts in {} stages. In all of them it saves at most {} ({} of {}).",
-            stages.len(),
+            " The same change acts in {n_stages} stages. In all of them it saves at most {} ({} of {}).",
             units::time(saved_ns),
-            units::percent(pct),
+            units::percent(saved_pct),
             wall.span(),
         );
-        for at in stages {
+        for (nth, at) in stages.into_iter().enumerate() {
             let row = &mut rows[at];
             row.priority = Priority::of(saved_ns, wall.span_ns).or(row.priority);
-            row.together = Some((saved_ns, pct));
+            row.together = Some(Together { n_stages, is_first: nth == 0, saved_ns, saved_pct });
             row.rationale.push_str(&text);
         }
     }

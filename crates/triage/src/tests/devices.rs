@@ -3,7 +3,7 @@
 use trace::Trace;
 
 use crate::{KernelKey, Sources, TriageOptions, TriageReport, triage, triage_kept};
-use fixture::{Fixture, kernel};
+use fixture::{Fixture, kernel, slice};
 
 const GEMM: &str = "nvjet_tst_128x64";
 const SILU: &str = "void at::native::vectorized_elementwise_kernel<8, at::native::(anonymous namespace)::silu_kernel(at::TensorIteratorBase&)::{lambda()#1}, std::array<char*, 2ul> >(int)";
@@ -138,4 +138,38 @@ fn kernels_of_all_stages_merge_by_name() {
     );
     assert_eq!(table.column("stage"), None);
     assert_eq!(all(&trace(&[0])).merged_table(), None, "one stage has nothing to merge");
+}
+
+/// Processes that launch a product on a device of their own each ms; each loses its calls for some of them.
+fn ranks_without_calls(lost: &[std::ops::Range<i64>]) -> TriageReport {
+    let mut fixture = Fixture::default();
+    for n in 0..40_i64 {
+        for (device, lost) in (0..).zip(lost) {
+            let (at, pid, id) = (n * 1_000_000, 100 + device, 2 * n + device + 1);
+            fixture.push(slice("cpu_op", "aten::mm").at(at, 500_000).on(pid, 1));
+            if !lost.contains(&n) {
+                let call = slice("cuda_runtime", "cudaLaunchKernel").at(at + 100_000, 10_000);
+                fixture.push(call.on(pid, 1).link(id));
+                fixture.push(kernel(GEMM).at(at + 200_000, 400_000).on(device, 7).link(id));
+            }
+        }
+    }
+    all(&fixture.finish())
+}
+
+#[test]
+fn calls_that_one_rank_lost_are_told_of_it() {
+    let report = ranks_without_calls(&[0..0, 10..16]);
+    let [lost] = &report.lost_calls[..] else { panic!("{:?}", report.lost_calls) };
+    assert_eq!(
+        (&lost.devices[..], &lost.times[..]),
+        (&["1".to_owned()][..], &[(9_110_000, 16_100_000)][..])
+    );
+    let first = "For 6.99 ms, on the rank of GPU 1, ops go on that launch kernels elsewhere, and no runtime call is recorded: ";
+    assert!(report.takeaways[0].starts_with(first), "{:?}", report.takeaways);
+    let report = ranks_without_calls(&[20..26, 10..18]);
+    assert_eq!(report.lost_calls.len(), 2);
+    let first = "For up to 8.99 ms (GPU 1), on 2 ranks, ops go on";
+    assert!(report.takeaways[0].starts_with(first), "{:?}", report.takeaways);
+    assert!(ranks_without_calls(&[0..0, 0..0]).lost_calls.is_empty());
 }

@@ -207,3 +207,18 @@ fn a_kernel_beside_each_fused_one_is_other_work() {
     assert_eq!(ids(&[rope, GEMM, rope]), ["F05"]);
     assert_eq!(ids(&[fused, rope, GEMM, rope]), ["F05"]);
 }
+
+#[test]
+fn a_change_of_several_stages_counts_them_and_is_led_by_the_one_with_most() {
+    let names = [&[RMS_NORM, QUANT, GEMM][..], &[RMS_NORM, QUANT, GEMM].repeat(3)].concat();
+    let stage_of = |at: usize| if at < 3 { Stage::Extend } else { Stage::Decode };
+    let vllm = of(Framework::Vllm);
+    let run = open(Platform::Cuda, Some(Framework::Vllm));
+    let found = advised(&lane(&names), stage_of, |_| None, &vllm, &run);
+    let of_row = |row: &FuseRow| (row.stage, row.together.map(|all| (all.n_stages, all.is_first)));
+    let rows: Vec<_> = found.rows.iter().map(of_row).collect();
+    let expected = [(Stage::Decode, Some((2, true))), (Stage::Extend, Some((2, false)))];
+    assert_eq!(rows, expected, "{:#?}", found.rows);
+    let one = advised(&lane(&names), |_| Stage::Decode, |_| None, &vllm, &run);
+    assert!(one.rows.iter().all(|row| row.together.is_none()));
+}
