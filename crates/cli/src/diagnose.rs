@@ -24,6 +24,17 @@ pub struct Arguments {
     json: bool,
     #[command(flatten)]
     step: step::Step,
+    /// What an iteration (a step, a pass) takes without the profiler, in ms: the wall time of many, divided by their number. It tells
+    /// whether launches limit the run, or only its recording.
+    #[arg(long, value_name = "MS", value_parser = milliseconds)]
+    iteration_ms: Option<i64>,
+}
+
+/// Milliseconds as a person writes them, in ns.
+fn milliseconds(text: &str) -> Result<i64, String> {
+    let ms: f64 = text.trim().parse().map_err(|_| "no number of milliseconds".to_owned())?;
+    let is_time = (1e-3..1e9).contains(&ms);
+    if is_time { Ok((ms * 1e6) as i64) } else { Err("a time from 0.001 ms on".to_owned()) }
 }
 
 /// Prints why each of the chosen traces is slow, and what to do first. Ranks of one run are compared.
@@ -41,7 +52,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 }
 
 fn of_trace(path: &Path, arguments: &Arguments, ranks: &RunRanks) -> Result<String> {
-    let (diagnosis, damage) = read(path, &arguments.step, ranks)?;
+    let (diagnosis, damage) = read(path, &arguments.step, ranks, arguments.iteration_ms)?;
     if arguments.json {
         let compared = ranks.with_run(path, |run| run.map(OneRun::compared));
         return Ok(diagnosis_json(&diagnosis, compared.as_ref())?);
@@ -59,7 +70,7 @@ fn of_trace(path: &Path, arguments: &Arguments, ranks: &RunRanks) -> Result<Stri
 /// # Errors
 /// When the file cannot be read or is no trace, or has no such step.
 pub fn diagnosis_of(path: &Path, step: &step::Step) -> Result<Diagnosis> {
-    read(path, step, &RunRanks::default()).map(|(diagnosis, _)| diagnosis)
+    read(path, step, &RunRanks::default(), None).map(|(diagnosis, _)| diagnosis)
 }
 
 /// That parts of the file are not readable: what figures lack has that cause first.
@@ -77,7 +88,12 @@ fn damage(problems: &[Problem]) -> Option<String> {
 }
 
 /// The same, and whether the file is damaged.
-fn read(path: &Path, step: &step::Step, ranks: &RunRanks) -> Result<(Diagnosis, Option<String>)> {
+fn read(
+    path: &Path,
+    step: &step::Step,
+    ranks: &RunRanks,
+    iteration_ns: Option<i64>,
+) -> Result<(Diagnosis, Option<String>)> {
     let Read { decoded, details } = ranks.read(path)?;
     let narrowed = step.trace(path, &decoded, &details)?;
     let trace = narrowed.as_ref().unwrap_or(&decoded.trace);
@@ -87,7 +103,7 @@ fn read(path: &Path, step: &step::Step, ranks: &RunRanks) -> Result<(Diagnosis, 
     let (name, user) = (path.to_string_lossy(), UserFacts::default());
     let triage_of = |part: &Trace| triage_all(part, &name, &sources, &user, false);
     let triaged = triage_of(trace);
-    let facts = Facts::of(&index, &details, &report, &triaged);
+    let facts = Facts::of(&index, &details, &report, &triaged).timed(iteration_ns);
     // (The collectives of a run say nothing of one step.)
     let facts = ranks.with_run(path, |run| match run.filter(|_| narrowed.is_none()) {
         Some(run) => facts.in_run(run),

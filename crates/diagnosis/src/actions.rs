@@ -2,12 +2,15 @@
 
 mod action;
 
+use std::cmp::Ordering;
+
 use catalog::remedies::{Execution, Parts, Phase, RunFacts, applicable};
 use host::HostSlice;
 use host::class::Class;
 use host::verdicts::Window;
 use triage::{Stage, WallPart, WallRow};
 
+use crate::facts::Device;
 use crate::rules::communication::is_by_own_kernels;
 use crate::rules::copies::small_reads;
 use crate::rules::reads::n_read;
@@ -59,6 +62,9 @@ fn worth_it(action: Action, (span, whole): (i64, Whole)) -> Option<Action> {
 /// What bounds are shares of: the longest bar of a device, which is what the first sentence tells of; without bars the window of
 /// its busy share; without a GPU the steps.
 fn window(facts: &Facts<'_>) -> (i64, Whole) {
+    if let Some(timed) = facts.devices().find_map(|device| device.timed_as_recorded()) {
+        return (timed.all_ns().max(1), Whole::TimedIterations);
+    }
     let warm = facts.left_out().is_some();
     let whole = |of_steps: bool| match of_steps {
         true if warm => Whole::WarmIterations,
@@ -338,6 +344,31 @@ fn advises_pinned(facts: &Facts<'_>) -> bool {
     advice.any(|advice| advice.contains("pinned"))
 }
 
+/// What a fused kernel saves without the profiler, where an iteration was timed, and why that is not what the recording shows.
+fn without_profiler(facts: &Facts<'_>, row: &triage::FuseRow, bound_ns: i64) -> (i64, String) {
+    let same = |other: &&triage::FuseRow| {
+        (&other.pattern_id, &other.device) == (&row.pattern_id, &row.device)
+    };
+    let gone_ns: i64 = facts.triage.fuse.iter().filter(same).map(|one| one.gone_ns).sum();
+    let device = facts.devices().find(|device| device.name == row.device);
+    let Some(timed) = device.as_ref().and_then(Device::timed_as_recorded) else {
+        return (bound_ns, String::new());
+    };
+    let most_ns = if timed.is_work() { bound_ns.max(gone_ns) } else { bound_ns };
+    let most_ns = most_ns.min(gone_ns.saturating_add(timed.rest_in_all_ns()));
+    let ns = report::units::time(most_ns);
+    let why = match most_ns.cmp(&bound_ns) {
+        Ordering::Less => format!(
+            " Without the profiler that is {ns} at most: the time on the device and what late launches cost."
+        ),
+        Ordering::Equal => String::new(),
+        Ordering::Greater => format!(
+            " That is so in the recording: without the profiler the GPU's work limits the run, and all of it counts, {ns}."
+        ),
+    };
+    (most_ns, why)
+}
+
 /// What to do in the place of a chain of kernels; `None` where nothing is advised.
 fn fused_action(row: &triage::FuseRow) -> Option<String> {
     match row.remedy {
@@ -381,14 +412,16 @@ fn of_triage(facts: &Facts<'_>) -> Vec<Action> {
             }
             None => row.what.clone(),
         };
+        let bound_ns = row.together.map(|all| all.saved_ns).or(row.savings_bound_ns)?;
+        let (bound_ns, capped) = without_profiler(facts, row, bound_ns);
         Some(Action {
             rule: "fuse".to_owned(),
             device: Some(row.device.clone()),
             observation,
             action: fused_action(row)?,
             remedy: row.remedy,
-            hypothesis: row.estimate.clone(),
-            bound_ns: row.together.map(|all| all.saved_ns).or(row.savings_bound_ns)?,
+            hypothesis: format!("{}{capped}", row.estimate),
+            bound_ns,
             bound_pct: 0.0,
             bound_of: Whole::Steps,
             confidence: Confidence::Medium,

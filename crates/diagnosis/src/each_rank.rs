@@ -25,7 +25,7 @@ pub fn diagnose_ranks(facts: &Facts<'_>, triage_of: &dyn Fn(&Trace) -> TriageRep
         let of_host = host(&index, facts.details);
         let triage = triage_of(&trace);
         let own = Facts::of(&index, facts.details, &of_host, &triage);
-        let own = own.among(facts.matched.clone());
+        let own = own.among(facts.matched.clone()).timed(facts.iteration_ns);
         (rank.devices, diagnose(&own))
     };
     together(facts, ranks.into_iter().map(of_rank).collect())

@@ -7,6 +7,7 @@ mod places;
 mod ranges;
 mod recording;
 mod set_up;
+mod timed;
 mod without;
 
 use std::cell::OnceCell;
@@ -97,6 +98,8 @@ pub struct Facts<'a> {
     pub matched: Matched,
     /// Whether the file has devices of other ranks.
     has_others: bool,
+    /// What an iteration takes without the profiler, in ns, where a person has timed it.
+    pub iteration_ns: Option<i64>,
 }
 
 impl<'a> Facts<'a> {
@@ -155,6 +158,7 @@ impl<'a> Facts<'a> {
             in_ranges: OnceCell::new(),
             matched: Matched::default(),
             has_others: false,
+            iteration_ns: None,
         };
         facts.iterations = Iterations::of(&Run { trace, slices, gpu, triage, details });
         facts.warm = facts.iterations.as_ref().and_then(Iterations::warm_windows);

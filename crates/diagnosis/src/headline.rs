@@ -129,14 +129,26 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
             place.name
         ));
     }
-    text.push_str(recorded(facts, findings, most));
+    let timed = of_row(facts, &most.device).and_then(|device| device.timed_as_recorded());
+    match timed.filter(|_| is_of_cpu(most.part)) {
+        Some(timed) if timed.is_work() => {
+            text = format!("{} {}", timed.headline(), lower(&text));
+        }
+        Some(timed) => text.push_str(&timed.sentence()),
+        None => text.push_str(recorded(facts, findings, most)),
+    }
     Some(text)
+}
+
+/// Whether the CPU has a part of the wall time: recording makes it longer.
+fn is_of_cpu(part: WallPart) -> bool {
+    matches!(part, WallPart::Launch | WallPart::Start | WallPart::HostCompute)
 }
 
 /// What recording did to a part that the CPU has; empty where that is not known.
 fn recorded(facts: &Facts<'_>, findings: &[Finding], most: &WallRow) -> &'static str {
     let of_launches = [WallPart::Launch, WallPart::Start].contains(&most.part);
-    if !of_launches && most.part != WallPart::HostCompute {
+    if !is_of_cpu(most.part) {
         return "";
     }
     let device = of_row(facts, &most.device);

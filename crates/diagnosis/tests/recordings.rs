@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{of_file, read};
+use common::{of_file, of_file_timed, read};
 use diagnosis::Finding;
 use host::HostIndex;
 use ranks::{RankCalls, Runs};
@@ -15,21 +15,78 @@ const LIMITS: f64 = 0.8;
 /// And with so little its launches, or other work of the CPU, are what limits it.
 const IS_LIMITED: f64 = 0.1;
 
+/// A recording whose steps were timed: what a step takes without the profiler, what the GPU works in one, and how many are recorded.
+struct Timed {
+    sample: testkit::Sample,
+    step_ns: f64,
+    work_ns: f64,
+    steps: f64,
+}
+
+fn timed() -> Vec<Timed> {
+    let of = |sample: testkit::Sample| {
+        let truth = sample.truth();
+        let step_ns = truth["without_the_profiler"]["step_ns"].as_f64()?;
+        let marks = truth["profiler_steps"].as_array().unwrap().iter();
+        let steps = marks.filter(|mark| mark["cat"] == "user_annotation").count().max(1) as f64;
+        let work_ns = truth["gpu"]["busy_ns"].as_f64().unwrap() / steps;
+        Some(Timed { sample, step_ns, work_ns, steps })
+    };
+    testkit::own_trace_samples().into_iter().filter_map(of).collect()
+}
+
+#[test]
+fn a_step_that_was_timed_tells_what_launches_cost() {
+    let (mut by_gpu, mut by_cpu) = (0, 0);
+    for Timed { sample, step_ns, work_ns, steps } in timed() {
+        let found = of_file_timed(&sample.bytes(), Some(step_ns as i64));
+        let stem = sample.stem();
+        let misfit = found.findings.iter().find(|finding| finding.verdict == "timed_otherwise");
+        assert!(misfit.is_none(), "{stem}: {misfit:?}");
+        let is_late = |it: &&Finding| ["launch_bound", "host_bound"].contains(&it.verdict);
+        let late: Vec<&Finding> = found.findings.iter().filter(is_late).collect();
+        let headline = found.headline.clone().unwrap_or_default();
+        let says_gpu = headline.starts_with("Without the profiler the GPU's own work");
+        // (What the figure program counts as busy has communication in it, and waits of other ranks.)
+        let rest_ns = (step_ns - work_ns).max(0.0) * steps;
+        for finding in &late {
+            let bound_ns = finding.bound_ns.unwrap() as f64;
+            assert!(bound_ns <= 1.1 * rest_ns + 0.05 * step_ns * steps, "{stem}: {finding:?}");
+        }
+        let share = work_ns / step_ns;
+        by_gpu += usize::from(says_gpu);
+        by_cpu += usize::from(!late.is_empty() && share <= IS_LIMITED);
+        assert!(!says_gpu || share >= LIMITS, "{stem}: {share:.2}, {headline}");
+        assert!(share > IS_LIMITED || !says_gpu, "{stem}: {share:.2}, {headline}");
+    }
+    assert!(by_gpu >= 2 && by_cpu >= 2, "{by_gpu} and {by_cpu} recordings");
+}
+
+#[test]
+fn a_time_of_something_else_changes_nothing() {
+    let all = timed();
+    let own = all.iter().find(|one| one.sample.stem().contains("attention_naive")).unwrap();
+    let (bytes, whole) = (own.sample.bytes(), of_file(&own.sample.bytes()));
+    for factor in [0.1, 10.0] {
+        let found = of_file_timed(&bytes, Some((own.step_ns * factor) as i64));
+        assert!(found.findings.iter().any(|finding| finding.verdict == "timed_otherwise"));
+        assert_eq!(
+            (found.headline, found.actions),
+            (whole.headline.clone(), whole.actions.clone())
+        );
+    }
+}
+
 #[test]
 fn late_launches_are_sure_only_where_they_are_late_without_the_profiler() {
     let (mut by_gpu, mut by_cpu) = (0, 0);
-    for sample in testkit::own_trace_samples() {
-        let truth = sample.truth();
-        let Some(step_ns) = truth["without_the_profiler"]["step_ns"].as_f64() else { continue };
-        let marks = truth["profiler_steps"].as_array().unwrap().iter();
-        let steps = marks.filter(|mark| mark["cat"] == "user_annotation").count();
-        let own_ns = truth["gpu"]["busy_ns"].as_f64().unwrap() / steps.max(1) as f64;
+    for Timed { sample, step_ns, work_ns, .. } in timed() {
         let found = of_file(&sample.bytes()).findings;
         let late: Vec<&Finding> = found
             .iter()
             .filter(|it| ["launch_bound", "host_bound"].contains(&it.verdict))
             .collect();
-        let share = own_ns / step_ns;
+        let share = work_ns / step_ns;
         if share >= LIMITS && !late.is_empty() {
             by_gpu += 1;
             let is_sure = late.iter().any(|finding| finding.confidence != Confidence::Low);

@@ -44,6 +44,8 @@ pub enum Whole {
     Steps,
     /// The warm iterations: cold ones are left out.
     WarmIterations,
+    /// What the iterations take without the profiler, as a person has timed it.
+    TimedIterations,
     /// From the first GPU work to the last.
     GpuSpan,
     /// The same without the time in which code is loaded and libraries are set up.
@@ -61,6 +63,7 @@ impl Whole {
         match self {
             Self::Steps => "the steps",
             Self::WarmIterations => "the warm iterations",
+            Self::TimedIterations => "the iterations without the profiler",
             Self::GpuSpan => "the GPU span",
             Self::WithoutSetUp => "the GPU span without set-up",
             Self::WithoutBlocked => "the GPU span without the time in which work was queued",

@@ -37,12 +37,18 @@ impl Device<'_> {
     /// How sure it is that launches limit it.
     #[must_use]
     pub fn confidence_of_launches(&self) -> Confidence {
+        if self.timed_as_recorded().is_some() {
+            return Confidence::High;
+        }
         if self.slowed_by_recording().is_some() { Confidence::Low } else { Confidence::High }
     }
 
     /// What to measure before launches are made cheaper; empty where they are late without the profiler, too.
     #[must_use]
     pub fn measure_first(&self) -> String {
+        if let Some(timed) = self.timed_as_recorded() {
+            return timed.sentence();
+        }
         let Some((busy_ns, window_ns)) = self.slowed_by_recording() else { return String::new() };
         let first =
             " Time this without the profiler first: recording slows the CPU and not the GPU.";

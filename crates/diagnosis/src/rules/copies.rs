@@ -66,7 +66,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         let (bound_ns, meaning) = match of_ddp(facts, *purpose, places_of) {
             Some(of_ddp) => of_ddp,
             None if of_window(sum.device_ns) >= LEAST_SHARE => {
-                let (bound_ns, why) = without(facts, *purpose, exposed_ns);
+                let (bound_ns, why) = without(facts, *purpose, &sum);
                 // (A change of the type is one wherever it is made.)
                 let sums =
                     if *purpose == Purpose::OnDevice { sums(places_of) } else { String::new() };
@@ -97,8 +97,9 @@ const LEAST_CHANGE: f64 = 0.2;
 
 /// How much sooner the run ends without copies that go away altogether, with their ops, and why that is not the time in which nothing else
 /// runs; of others that time.
-fn without(facts: &Facts<'_>, purpose: Purpose, exposed_ns: i64) -> (i64, String) {
+fn without(facts: &Facts<'_>, purpose: Purpose, sum: &Sum) -> (i64, String) {
     use Purpose::{Broadcast, Cast, Layout, OnDevice};
+    let exposed_ns = sum.exposed_ns;
     if !matches!(purpose, Cast | Layout | OnDevice | Broadcast) {
         return (exposed_ns, String::new());
     }
@@ -107,8 +108,10 @@ fn without(facts: &Facts<'_>, purpose: Purpose, exposed_ns: i64) -> (i64, String
         made.map(|(at, _)| host::copies::made_by(facts.slices, *at)).collect();
     trace::sort(&mut ops);
     ops.dedup();
-    let saved = facts.devices().map(|device| device.saved_without_ops_ns(&ops)).max();
-    let saved_ns = saved.unwrap_or_default();
+    let saved_ns = |device: crate::facts::Device<'_>| {
+        device.without_profiler_ns(device.saved_without_ops_ns(&ops), sum.device_ns)
+    };
+    let saved_ns = facts.devices().map(saved_ns).max().unwrap_or_default();
     let cpu_ns: i64 = ops.iter().map(|at| facts.slices.ops.slices[*at].dur_ns()).sum();
     let change = (saved_ns - exposed_ns) as f64 / exposed_ns.max(1) as f64;
     let why = match change {

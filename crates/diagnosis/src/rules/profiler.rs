@@ -1,6 +1,6 @@
 //! M23: recording Python costs time itself.
 
-use report::units::percent;
+use report::units::{percent, time};
 
 use crate::{Facts, Finding, Level, Rule};
 
@@ -8,6 +8,36 @@ use crate::{Facts, Finding, Level, Rule};
 const LEAST_SHARE: f64 = 0.3;
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
+    let mut found = inflated(facts);
+    found.extend(timed_otherwise(facts));
+    found
+}
+
+/// That the time of an iteration that was given cannot be of those that are recorded.
+fn timed_otherwise(facts: &Facts<'_>) -> Option<Finding> {
+    let given_ns = facts.iteration_ns?;
+    let timed: Vec<_> = facts.devices().filter_map(|device| device.timed()).collect();
+    let why = match timed.first() {
+        _ if timed.iter().any(|timed| timed.fits()) => return None,
+        None => "the file has no iterations".to_owned(),
+        Some(timed) => format!(
+            "one takes {} as recorded, and the GPU works for {} of it",
+            time(timed.recorded_ns),
+            time(timed.work_ns)
+        ),
+    };
+    let text = format!(
+        "An iteration of {} without the profiler is none of this recording: {why}.",
+        time(given_ns)
+    );
+    Some(
+        Finding::fact(Rule::Profiler, "timed_otherwise", text)
+            .level(Level::Low)
+            .means("Nothing is concluded from it."),
+    )
+}
+
+fn inflated(facts: &Facts<'_>) -> Vec<Finding> {
     let Some(share) = facts.host.verdicts.python_events_share.filter(|share| *share >= LEAST_SHARE)
     else {
         return Vec::new();

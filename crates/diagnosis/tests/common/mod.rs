@@ -14,7 +14,7 @@ pub fn diagnosis(fixture: Fixture) -> Diagnosis {
 
 /// What is said of a trace and what its ops were called with.
 pub fn with_details(trace: &Trace, details: &Details) -> Diagnosis {
-    of(trace, details, &Sources::default())
+    of(trace, details, &Sources::default(), None)
 }
 
 /// A file and what its ops were called with, as the program reads it.
@@ -32,16 +32,26 @@ pub fn read(file: &[u8]) -> (decode::Decoded, Details) {
 
 /// What is said of a file.
 pub fn of_file(file: &[u8]) -> Diagnosis {
-    let (decoded, details) = read(file);
-    let sources = Sources { details: Some(&details), ..Sources::default() };
-    of(&decoded.trace, &details, &sources)
+    of_file_timed(file, None)
 }
 
-fn of(trace: &Trace, details: &Details, sources: &Sources<'_>) -> Diagnosis {
+/// The same where an iteration takes `iteration_ns` without the profiler.
+pub fn of_file_timed(file: &[u8], iteration_ns: Option<i64>) -> Diagnosis {
+    let (decoded, details) = read(file);
+    let sources = Sources { details: Some(&details), ..Sources::default() };
+    of(&decoded.trace, &details, &sources, iteration_ns)
+}
+
+fn of(
+    trace: &Trace,
+    details: &Details,
+    sources: &Sources<'_>,
+    iteration_ns: Option<i64>,
+) -> Diagnosis {
     let triaged = triage(trace, &TriageOptions::default(), sources);
     let index = host::HostIndex::of(trace);
     let report = host::host(&index, details);
-    diagnose(&Facts::of(&index, details, &report, &triaged))
+    diagnose(&Facts::of(&index, details, &report, &triaged).timed(iteration_ns))
 }
 
 /// A kernel and its launch.

@@ -87,9 +87,14 @@ fn has_left_nothing(candidate: &Candidate) -> bool {
     candidate.groups.len() == 1 && candidate.active.len() >= candidate.split.len()
 }
 
+/// The GPU time that goes away.
+pub(super) fn gone_ns(removed: &[Removed]) -> i64 {
+    removed.iter().fold(0_i64, |sum, part| sum.saturating_add(part.gpu_ns))
+}
+
 /// How much of the time that goes away on the device shortens nothing; `None` where that is less than a tenth of it.
 fn held_ns(removed: &[Removed], saved_ns: i64) -> Option<i64> {
-    let gone_ns = removed.iter().fold(0_i64, |sum, part| sum.saturating_add(part.gpu_ns));
+    let gone_ns = gone_ns(removed);
     let held_ns = gone_ns.saturating_sub(saved_ns);
     (held_ns.saturating_mul(10) >= gone_ns && held_ns > 0).then_some(held_ns)
 }

@@ -62,6 +62,9 @@ pub struct FuseRow {
     /// What the bound rests on; empty where nothing is advised.
     #[serde(skip)]
     pub estimate: String,
+    /// GPU time that goes away, in ns; 0 where nothing is advised. More than the bound where something else holds what follows.
+    #[serde(skip)]
+    pub gone_ns: i64,
     /// All stages where the same change acts; `None` where it acts in one stage only.
     #[serde(skip)]
     pub together: Option<Together>,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use report::{short_name, units};
 
-use super::advice::{Advice, Rule};
+use super::advice::{Advice, Rule, gone_ns};
 use super::find::{Candidate, Sought};
 use super::lanes::Lanes;
 use super::row::{FuseRow, FuseStatus, GainConfidence, PatternConfidence, Together};
@@ -178,6 +178,7 @@ pub(super) fn row(
         action: first.map(|remedy| remedy.action.to_owned()).unwrap_or_default(),
         check: first.map(|remedy| remedy.check.to_owned()).unwrap_or_default(),
         candidate_fused_path: path,
+        gone_ns: advice.map_or(0, |(advice, _)| gone_ns(&advice.removed)),
         together: None,
     }
 }
