@@ -129,15 +129,22 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
             place.name
         ));
     }
+    Some(without_profiler(facts, findings, most, text))
+}
+
+/// The same with what is known, or to be feared, of the run without the profiler.
+fn without_profiler(
+    facts: &Facts<'_>,
+    findings: &[Finding],
+    most: &WallRow,
+    text: String,
+) -> String {
     let timed = of_row(facts, &most.device).and_then(|device| device.timed_as_recorded());
     match timed.filter(|_| is_of_cpu(most.part)) {
-        Some(timed) if timed.is_work() => {
-            text = format!("{} {}", timed.headline(), lower(&text));
-        }
-        Some(timed) => text.push_str(&timed.sentence()),
-        None => text.push_str(recorded(facts, findings, most)),
+        Some(timed) if timed.is_work() => format!("{} {}", timed.headline(), lower(&text)),
+        Some(timed) => format!("{text}{}", timed.sentence()),
+        None => format!("{text}{}", recorded(facts, findings, most)),
     }
-    Some(text)
 }
 
 /// Whether the CPU has a part of the wall time: recording makes it longer.
