@@ -90,6 +90,8 @@ pub enum Request {
         count_before_window: bool,
         /// Only this step.
         step: Option<StepWindow>,
+        /// What an iteration takes without the profiler, in ns, where a person has timed it.
+        iteration_ns: Option<i64>,
     },
     /// Write down what the file's rank calls together with others, for the worker of another rank.
     RankCalls { job: JobId },

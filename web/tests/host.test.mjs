@@ -11,7 +11,7 @@ let browser;
 before(async () => { browser = await launch(); });
 after(() => browser?.close());
 
-const said = (command, file) => JSON.parse(execFileSync(cli(), [command, file, "--json"], { encoding: "utf8", maxBuffer: 1 << 28 }));
+const said = (command, file, ...options) => JSON.parse(execFileSync(cli(), [command, file, "--json", ...options], { encoding: "utf8", maxBuffer: 1 << 28 }));
 
 /// A page with a file whose diagnosis is there.
 async function diagnosed(file, options) {
@@ -57,6 +57,29 @@ test("the diagnosis has every finding of the command line, in full and once", as
   const cards = (await id(page, "finding").allTextContents()).join(" ");
   assert.ok(said_above.every((of) => cards.includes(of.observation) || wanted.headline.includes(of.observation)), cards);
   assert.deepEqual(await accessibilityFaults(page), []);
+  await session.close();
+});
+
+test("a step that was timed without the profiler tells what launches cost", async () => {
+  const file = ownTrace("fuse_eager");
+  const session = await diagnosed(file);
+  const { page } = session;
+  const sentence = id(page, "finding-line");
+  const before = await sentence.textContent();
+  assert.equal(before, said("diagnose", file).headline);
+  const field = id(page, "iteration-ms");
+  await field.fill("1.956");
+  await field.press("Enter");
+  const wanted = said("diagnose", file, "--iteration-ms", "1.956");
+  assert.match(wanted.headline, /^Without the profiler the GPU's own work takes 9\d/);
+  await page.waitForFunction((text) => document.querySelector("[data-testid=finding-line]")?.textContent === text, wanted.headline);
+  const cards = (await id(page, "finding").allTextContents()).join(" ");
+  assert.ok(wanted.actions.every((action) => cards.includes(action.hypothesis)), cards);
+  assert.equal(await field.inputValue(), "1.956", "it is kept");
+  assert.deepEqual(await accessibilityFaults(page), []);
+  await field.fill("");
+  await field.press("Enter");
+  await page.waitForFunction((text) => document.querySelector("[data-testid=finding-line]")?.textContent === text, before);
   await session.close();
 });
 

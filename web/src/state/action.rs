@@ -41,6 +41,8 @@ pub enum Action {
     StageShown(Option<String>),
     /// Another step of a file, or all of it.
     StepShown(JobId, Option<StepWindow>),
+    /// What an iteration of a file takes without the profiler, in ns.
+    IterationTimed(JobId, Option<i64>),
     /// Something is to be shown in the timeline.
     InTimeline(Sought),
     /// The timeline stands below the other views, or no longer.

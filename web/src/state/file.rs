@@ -138,6 +138,8 @@ pub struct FileEntry {
     pub steps: Shared<Vec<StepWindow>>,
     /// The step that they are narrowed to.
     pub step: Option<StepWindow>,
+    /// What an iteration takes without the profiler, in ns, where a person has timed it.
+    pub iteration_ns: Option<i64>,
     /// The kernel that was asked for last.
     pub kernel: Remote<KernelDetails>,
     /// What ran around the event that was asked for last.
@@ -188,6 +190,7 @@ impl FileEntry {
             clocks: Vec::new(),
             steps: Shared::default(),
             step: None,
+            iteration_ns: None,
             kernel: Remote::Idle,
             window: Remote::Idle,
             repair: Remote::Idle,

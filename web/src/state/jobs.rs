@@ -219,5 +219,11 @@ pub(super) fn show_step(next: &mut Next, job: JobId, step: Option<StepWindow>) {
     diagnose(next, job);
 }
 
+/// Diagnoses with the time of an iteration without the profiler, or without one again.
+pub(super) fn time_iteration(next: &mut Next, job: JobId, iteration_ns: Option<i64>) {
+    next.update(job, |file| file.iteration_ns = iteration_ns);
+    diagnose(next, job);
+}
+
 #[cfg(test)]
 mod tests;

@@ -60,6 +60,7 @@ fn act(next: &mut Next, action: Action) {
         Action::Shown(view) => state.view = view,
         Action::StageShown(stage) => state.stage = stage,
         Action::StepShown(job, step) => jobs::show_step(next, job, step),
+        Action::IterationTimed(job, ns) => jobs::time_iteration(next, job, ns),
         Action::Docked(docked) => timeline::dock(next, docked),
         Action::DockSized(height) => state.dock_height = dock::bounded(height),
         Action::Followed(sought) => timeline::follow(next, sought),

@@ -108,7 +108,9 @@ fn told_of_ranks(next: &mut Next, job: JobId) -> Option<Request> {
 /// Asks for the diagnosis, of the step that is chosen. The last one stays until the new one is there.
 pub(crate) fn diagnose(next: &mut Next, job: JobId) {
     let count_before_window = next.state.count_before_window;
-    let step = next.state.file(job).and_then(|file| file.step.clone());
-    let id = post(next, Request::Diagnose { job, count_before_window, step });
+    let file = next.state.file(job);
+    let (step, iteration_ns) =
+        file.map_or((None, None), |file| (file.step.clone(), file.iteration_ns));
+    let id = post(next, Request::Diagnose { job, count_before_window, step, iteration_ns });
     next.update(job, |file| file.diagnosis = id.map_or(Remote::Idle, Remote::Pending));
 }

@@ -1,9 +1,11 @@
 //! What the CPU did, and why the run is slow: chapters of the diagnosis.
 
+use web_sys::HtmlInputElement;
 use yew::prelude::*;
 
 use crate::components::{Later, Select, drawing, finding_card};
 use crate::features::snapshot::view as snapshot;
+use crate::features::timeline::queries::clock::in_us;
 use crate::protocol::{Chapter, Diagnosis};
 use crate::state::Action;
 use crate::views::{Props, heading};
@@ -17,7 +19,10 @@ pub fn diagnosis(props: &Props) -> Option<Html> {
     Some(html! {
         <>
             { heading(props.view.title(), diagnosis.headline.as_deref().unwrap_or_default()) }
-            { step_picker(props) }
+            <div class="pickers">
+                { step_picker(props) }
+                { iteration_field(props) }
+            </div>
             <h2>{ "What to do first" }</h2>
             if diagnosis.actions.is_empty() {
                 <p>{ &*diagnosis.without_actions }</p>
@@ -67,6 +72,32 @@ pub fn step_picker(props: &Props) -> Html {
             <Select {chosen} {on_choice} none="All" test_id="step">
                 { for steps.iter().map(|step| html! { <option>{ &step.name }</option> }) }
             </Select>
+        </label>
+    }
+}
+
+/// From so many ms on a number is no time of an iteration.
+const MOST_MS: f64 = 1e9;
+
+/// What an iteration takes without the profiler, of which a person knows more than the file.
+fn iteration_field(props: &Props) -> Html {
+    let (job, tasks) = (props.file.job, props.tasks.clone());
+    if props.file.steps.is_empty() {
+        return html! {};
+    }
+    let onchange = Callback::from(move |event: Event| {
+        let Some(field) = event.target_dyn_into::<HtmlInputElement>() else { return };
+        // (What is no number is no time, as nothing is.)
+        let ms = Some(field.value_as_number()).filter(|ms| (0.0..MOST_MS).contains(ms));
+        let iteration_ns = ms.map(|ms| (ms * 1e6) as i64).filter(|ns| *ns > 0);
+        tasks.dispatch(Action::IterationTimed(job, iteration_ns));
+    });
+    // (Of one in ns, the thousandth part is in µs, of which a thousand are one ms.)
+    let value = props.file.iteration_ns.map(|ns| in_us(ns / 1_000)).unwrap_or_default();
+    html! {
+        <label class="step-picker" title="The wall time of many iterations, divided by their number">
+            <span>{ "An iteration without the profiler (ms)" }</span>
+            <input type="number" min="0" step="any" {value} {onchange} data-testid="iteration-ms" />
         </label>
     }
 }

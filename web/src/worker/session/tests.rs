@@ -418,7 +418,12 @@ fn a_step_has_its_own_triage_and_details_of_its_kernels() {
         Request::Kernel { job: JOB, key, count_before_window, step }
     };
     let of_step = Some(step);
-    let diagnose = Request::Diagnose { job: JOB, count_before_window, step: of_step.clone() };
+    let diagnose = Request::Diagnose {
+        job: JOB,
+        count_before_window,
+        step: of_step.clone(),
+        iteration_ns: None,
+    };
     let requests = [open(), triage(), kernel(None), diagnose, kernel(of_step), kernel(None)];
     let heard = talk(file, requests);
     let launches = heard.responses.iter().filter_map(|response| match response {
@@ -626,8 +631,12 @@ fn a_rank_is_diagnosed_with_those_that_other_workers_have_written_down() {
     let late = talk(&rank(1, 800), [open(), triage(), Request::RankCalls { job: JOB }]);
     let others = vec![calls(&late).unwrap()];
     let step = None;
-    let diagnose =
-        || Request::Diagnose { job: JOB, count_before_window: false, step: step.clone() };
+    let diagnose = || Request::Diagnose {
+        job: JOB,
+        count_before_window: false,
+        step: step.clone(),
+        iteration_ns: None,
+    };
     let told = |others| Request::OtherRanks { job: JOB, others };
     let requests =
         [open(), triage(), diagnose(), told(others), diagnose(), told(Vec::new()), diagnose()];

@@ -37,6 +37,8 @@ pub(super) struct OpenFile {
     pub(super) slices: Option<(TriageSlices, Option<StepWindow>)>,
     /// What is written down of the other ranks that it is compared with.
     pub(super) other_ranks: Vec<Shared<Vec<u8>>>,
+    /// What an iteration takes without the profiler, in ns, where a person has timed it.
+    pub(super) iteration_ns: Option<i64>,
     /// The last triage, for the diagnosis.
     pub(super) report: Option<TriageReport>,
     /// The last op whose benchmark was asked for, and the script. (A browser may refuse to copy what was asked for long ago; then
@@ -97,6 +99,7 @@ impl TriageSession {
                     details: None,
                     slices: None,
                     other_ranks: Vec::new(),
+                    iteration_ns: None,
                     report: None,
                     benchmark: None,
                 });
@@ -130,8 +133,9 @@ impl OpenFile {
                 self.report = Some(report);
                 port.send(Response::Triage { job, triage });
             }
-            Request::Diagnose { job, count_before_window, step } => {
+            Request::Diagnose { job, count_before_window, step, iteration_ns } => {
                 self.read_details(job, files, port);
+                self.iteration_ns = iteration_ns;
                 let diagnosis = self.diagnosis(companions, count_before_window, step);
                 port.send(Response::Diagnosed { job, diagnosis });
             }
@@ -274,7 +278,7 @@ impl OpenFile {
         let index = HostIndex::of(trace);
         let of_host = kinetoscope::host(&index, details);
         let triage_of = |part: &Trace| self.triage_of(part, companions, count_before_window).0;
-        let mut facts = Facts::of(&index, details, &of_host, report);
+        let mut facts = Facts::of(&index, details, &of_host, report).timed(self.iteration_ns);
         // (The collectives of a run say nothing of one step.)
         let ranks = trace.part.is_none().then(|| self.ranks(&index));
         let run = ranks.as_ref().and_then(Ranks::run);
