@@ -25,6 +25,13 @@ const PYTORCH_2_3: u32 = 2024 * 100 + 4;
 /// When PyTorch 2.9 was released: one kernel for `rms_norm`.
 const PYTORCH_2_9: u32 = 2025 * 100 + 10;
 
+/// The newest of these releases that a version of PyTorch has, as `year * 100 + month`; 0 before all of them.
+#[must_use]
+pub fn released(version: (u32, u32)) -> u32 {
+    let known = [((2, 0), PYTORCH_2_0), ((2, 3), PYTORCH_2_3), ((2, 9), PYTORCH_2_9)];
+    known.into_iter().filter(|(has, _)| *has <= version).map(|(_, month)| month).last().unwrap_or(0)
+}
+
 /// An optimizer that updates its parameters one by one.
 const ONE_BY_ONE: Gates = Gates {
     since: Some(PYTORCH_2_0),
