@@ -1,5 +1,6 @@
 //! What the rules read.
 
+mod buffers;
 mod device;
 mod loader;
 mod one_call;

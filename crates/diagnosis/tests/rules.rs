@@ -928,3 +928,47 @@ fn time_in_the_compiler_is_told_and_a_last_empty_step_is_none() {
         steps.observation
     );
 }
+
+/// Three passes of DistributedDataParallel; in each the thread works for 3 ms on buffers before the first kernel of the model.
+#[test]
+fn a_broadcast_of_buffers_that_the_gpu_waits_for_is_named() {
+    let with = |first: &str, trains: bool| {
+        let mut fixture = Fixture::default();
+        let op = |name| slice("cpu_op", name).on(1, 1);
+        for n in 0..3 {
+            let at = n * 10_000_000;
+            let pass = slice("user_annotation", "DistributedDataParallel.forward").on(1, 1);
+            fixture.push(pass.at(at, 5_000_000));
+            fixture.push(op(first).at(at + 100_000, 500_000));
+            fixture.push(op("c10d::broadcast_").at(at + 700_000, 300_000));
+            launch(
+                &mut fixture,
+                "ncclDevKernel_Broadcast",
+                10 * n + 1,
+                at + 800_000,
+                at + 810_000,
+                5_000,
+            );
+            fixture.push(op("aten::unflatten_dense_tensors").at(at + 1_000_000, 1_600_000));
+            fixture.push(op("aten::view").at(at + 1_100_000, 100_000));
+            fixture.push(op("aten::copy_").at(at + 2_700_000, 400_000));
+            fixture.push(op("aten::conv2d").at(at + 3_200_000, 100_000));
+            launch(&mut fixture, "k", 10 * n + 2, at + 3_250_000, at + 3_260_000, 6_000_000);
+            if trains {
+                let step = slice("user_annotation", "Optimizer.step#SGD.step").on(1, 1);
+                fixture.push(step.at(at + 6_000_000, 10_000));
+            }
+        }
+        let mut found = diagnosis(fixture);
+        let action = found.actions.iter().position(|action| action.remedy == "own-buffers");
+        (verdicts(&found, "M3").contains(&"ddp_buffers"), action.map(|at| found.actions.remove(at)))
+    };
+    let (is_said, action) = with("aten::flatten_dense_tensors", true);
+    let action = action.unwrap();
+    // The first pass has nothing before it. The others: 3 ms each without the broadcast, from the end of the kernel before, which is at
+    // 9.26 ms, and 5 us for each broadcast that was launched in the span of the GPU.
+    assert!(is_said && action.observation.contains("of 3 forward passes"), "{action:?}");
+    assert_eq!(action.bound_ns, 2_285_000 + 2 * 2_995_000 + 2 * 5_000, "{action:?}");
+    assert!(with("aten::flatten_dense_tensors", false).1.is_none(), "of inference");
+    assert!(!with("aten::relu", true).0, "the model comes first");
+}

@@ -577,6 +577,16 @@ pub const REMEDIES: &[Remedy] = &[
         check: "In a new trace, fewer collectives run, and their sum is shorter.",
         gates: Gates { runs: TRAINING, ddp: Some(true), ..OPEN },
     },
+    // (`DistributedDataParallel._sync_buffers`: rank 0 sends, and never receives.)
+    Remedy {
+        id: "own-buffers",
+        what: "buffers that are not broadcast (broadcast_buffers=False of DistributedDataParallel)",
+        action: "Set broadcast_buffers=False of DistributedDataParallel if the buffers are statistics of batch norms: training does not \
+                 read them, and rank 0 has the same without the broadcast. Other ranks then keep their own: evaluate and save on rank 0.",
+        why: "Each broadcast flattens, sends and copies back every buffer before the forward pass begins.",
+        check: "In a new trace, DistributedDataParallel.forward begins with the model: no broadcast comes before.",
+        gates: Gates { runs: TRAINING, ..OPEN },
+    },
     Remedy {
         id: "coalesced-collectives",
         what: "one collective for many tensors",
