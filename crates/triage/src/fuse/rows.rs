@@ -190,7 +190,8 @@ struct Gain {
 }
 
 fn gain(advice: &Advice, wall: &Wall) -> Gain {
-    let Rule { launches, held_ns, attention_ns, latency_ns, one_pass, twins_ns } = advice.rule;
+    let Rule { launches, held_ns, attention_ns, latency_ns, one_pass, twins_ns, added } =
+        advice.rule;
     let of_gpu = match (attention_ns, latency_ns) {
         (None, Some(ns)) => format!(
             "{} of exposed time for each collective that goes away, as long as the shortest ones take; the bytes stay",
@@ -217,6 +218,13 @@ fn gain(advice: &Advice, wall: &Wall) -> Gain {
         )
     });
     let limit = match launches {
+    let added = added.map_or_else(String::new, |(n, ns)| {
+        format!(
+            "; {} of new gradients (AccumulateGrad, {} of exposed time) go away with the fills and count, too",
+            units::plural(n, "addition", "additions"),
+            units::time(ns)
+        )
+    });
         Some((n, ns)) => format!(
             "; where the GPU waits for the CPU, the CPU time of {} that {} away ({} in all, each from its launch to the next at \
              most, with the profiler's overhead)",
@@ -235,7 +243,7 @@ fn gain(advice: &Advice, wall: &Wall) -> Gain {
             units::time(ns)
         )
     });
-    let estimate = format!("This is an estimate: {of_gpu}{twins}{limit}{held}.");
+    let estimate = format!("This is an estimate: {of_gpu}{twins}{added}{limit}{held}.");
     let sentence = format!(
         " It saves at most {} ({} of {}). {estimate}",
         units::time(advice.saved_ns),
