@@ -12,6 +12,7 @@ use super::row::{FuseRow, FuseStatus, GainConfidence, PatternConfidence};
 use super::{Accepted, Fuse, related};
 use crate::priority::Priority;
 use crate::site::Attribution;
+use crate::stages::Stage;
 use crate::wall::{Removed, Wall};
 use timeline::percent;
 
@@ -217,7 +218,6 @@ fn gain(advice: &Advice, wall: &Wall) -> Gain {
             units::time(ns)
         )
     });
-    let limit = match launches {
     let added = added.map_or_else(String::new, |(n, ns)| {
         format!(
             "; {} of new gradients (AccumulateGrad, {} of exposed time) go away with the fills and count, too",
@@ -225,6 +225,7 @@ fn gain(advice: &Advice, wall: &Wall) -> Gain {
             units::time(ns)
         )
     });
+    let limit = match launches {
         Some((n, ns)) => format!(
             "; where the GPU waits for the CPU, the CPU time of {} that {} away ({} in all, each from its launch to the next at \
              most, with the profiler's overhead)",
@@ -326,8 +327,13 @@ fn rationale(lanes: &Lanes<'_>, candidate: &Candidate, share: f64) -> String {
             if let Some(first) = what.get_mut(..1) {
                 first.make_ascii_uppercase();
             }
+            // (Other stages have rows of their own.)
+            let stage = match lanes.stages[candidate.stage].stage {
+                Stage::All => String::new(),
+                stage => format!(" in the {} stage", stage.title()),
+            };
             return format!(
-                "{what} follow each other {}. The kernels concerned take {share} of the GPU time of this stage.",
+                "{what} follow each other {}{stage}. The kernels concerned take {share} of the GPU time of this stage.",
                 times(n_split(lanes, candidate))
             );
         }

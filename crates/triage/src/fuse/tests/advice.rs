@@ -199,7 +199,7 @@ fn gradients_filled_by_zero_grad_are_not_short_kernels_in_a_row() {
     assert_eq!(paths(&found), [("K16", "optimizer.zero_grad(set_to_none=True)")]);
     assert_eq!(found.rows[0].n_occurrences, 1);
     let said = &found.rows[0].rationale;
-    assert!(said.contains("follow each other once"), "{said}");
+    assert!(said.contains("follow each other once in the forward stage"), "{said}");
     assert!(said.contains("; 1 addition of new gradients (AccumulateGrad, 7.00 µs"), "{said}");
 }
 
