@@ -972,3 +972,26 @@ fn a_broadcast_of_buffers_that_the_gpu_waits_for_is_named() {
     assert!(with("aten::flatten_dense_tensors", false).1.is_none(), "of inference");
     assert!(!with("aten::relu", true).0, "the model comes first");
 }
+
+#[test]
+fn a_share_of_the_busy_time_is_also_told_without_work_from_before_the_recording() {
+    let with = |earlier_ns: i64| {
+        let mut fixture = Fixture::default();
+        for n in 0..10 {
+            let at = 1_000_000 + n * 100_000;
+            fixture.push(slice("cpu_op", "aten::copy_").at(at, 9_000).on(1, 1));
+            launch(&mut fixture, "copies", n + 1, at + 1_000, at + 4_000, 90_000);
+        }
+        fixture.push(kernel("k").at(-earlier_ns, earlier_ns).link(99));
+        let trace = fixture.finish();
+        let triaged = triage(&trace, &TriageOptions::default(), &Sources::default());
+        let index = host::HostIndex::of(&trace);
+        let report = host::host(&index, &Details::default());
+        Facts::of(&index, &Details::default(), &report, &triaged).of_busy(450_000)
+    };
+    assert_eq!(
+        with(900_000),
+        "25.0% of the busy time, 50.0% without work from before the recording"
+    );
+    assert_eq!(with(10_000), "49.5% of the busy time");
+}

@@ -2,7 +2,7 @@
 
 use catalog::remedies::Stack;
 use host::copies::{CopyPlace, Purpose};
-use report::units::{self, count, percent, plural, time};
+use report::units::{self, count, plural, time};
 
 use crate::{Facts, Finding, Level, Rule};
 
@@ -51,10 +51,10 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         };
         let exposed_ns = sum.exposed_ns;
         let text = format!(
-            "{} aten::copy_ {what}: {} of GPU time ({} of the busy time).{}",
+            "{} aten::copy_ {what}: {} of GPU time ({}).{}",
             count(sum.count),
             time(sum.device_ns),
-            percent(100.0 * share(sum.device_ns)),
+            facts.of_busy(sum.device_ns),
             places(facts, *purpose, sum.count)
         );
         let finding = Finding::fact(Rule::Copies, verdict, text).with(
