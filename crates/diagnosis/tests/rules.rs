@@ -65,6 +65,14 @@ fn a_data_loader_between_two_kernels_is_the_first_thing_to_say() {
     assert_eq!(verdicts(&found, "M9"), ["dataloader_bound"]);
     assert!(found.headline.unwrap().starts_with("The GPU waits for the data loader for 81"));
     assert_eq!(found.actions[0].bound_ns, 9_000_000);
+    // (One figure, whatever else of the loader is in the file.)
+    assert!(
+        found.actions[0].observation.contains("for 9.00 ms"),
+        "{}",
+        found.actions[0].observation
+    );
+    let check = &found.actions[0].check;
+    assert_eq!((&*check.path, &*check.now), ("wall", "9.00 ms"));
     assert!(
         found.actions[0].action.contains("num_workers of the DataLoader above 0 (it is 0 here)")
     );
