@@ -1003,3 +1003,22 @@ fn a_share_of_the_busy_time_is_also_told_without_work_from_before_the_recording(
     );
     assert_eq!(with(10_000), "49.5% of the busy time");
 }
+
+#[test]
+fn two_products_of_tensile_are_told_apart_by_their_tiles() {
+    let product = |tile: &str| {
+        let middle = "LDSB1_AFC1_AFEM1_CLR1_CADS0_DTVA0_DTVB0_EPS0_FDSI0_GRPM1_GRVWA8";
+        format!(
+            "Cijk_Alik_Bljk_B_BS_BH_Bias_HA_S_SAV_UserArgs_MT{tile}_MI16x16x1_SN_{middle}_WS64_WG32_8_1"
+        )
+    };
+    let (large, small) = (product("256x128x64"), product("128x224x64"));
+    let mut fixture = Fixture::default();
+    for n in 0..20 {
+        let name = if n % 4 == 0 { &small } else { &large };
+        launch(&mut fixture, name, n + 1, n * 3_000, 100_000 + n * 100_000, 100_000);
+    }
+    let headline = diagnosis(fixture).headline.unwrap();
+    assert!(headline.contains("75.0% of it in Cijk_Alik_Bljk_B_"), "{headline}");
+    assert!(headline.contains("MT256x128x64"), "{headline}");
+}
