@@ -29,7 +29,7 @@ const PYTORCH_2_9: u32 = 2025 * 100 + 10;
 #[must_use]
 pub fn released(version: (u32, u32)) -> u32 {
     let known = [((2, 0), PYTORCH_2_0), ((2, 3), PYTORCH_2_3), ((2, 9), PYTORCH_2_9)];
-    known.into_iter().filter(|(has, _)| *has <= version).map(|(_, month)| month).last().unwrap_or(0)
+    known.into_iter().filter(|(has, _)| *has <= version).map(|(_, month)| month).max().unwrap_or(0)
 }
 
 /// An optimizer that updates its parameters one by one.
