@@ -1022,3 +1022,13 @@ fn two_products_of_tensile_are_told_apart_by_their_tiles() {
     assert!(headline.contains("75.0% of it in Cijk_Alik_Bljk_B_"), "{headline}");
     assert!(headline.contains("MT256x128x64"), "{headline}");
 }
+
+#[test]
+fn a_file_whose_ops_have_stacks_as_a_text_needs_no_other_recording() {
+    let with = |ops_have_stacks: bool| {
+        let details = Details { ops_have_stacks, ..Details::default() };
+        with_details(&paced(50_000).finish(), &details).actions[0].hypothesis.clone()
+    };
+    assert!(with(false).contains("with_stack=True"), "{}", with(false));
+    assert!(!with(true).contains("with_stack=True"), "{}", with(true));
+}

@@ -99,6 +99,8 @@ impl Device<'_> {
             _ if !others.is_empty() => {
                 others.replace(" it waits", " the launching thread waits").trim_start().to_owned()
             }
+            // (Stacks that ops have as a text are not read.)
+            _ if self.facts.details.ops_have_stacks => String::new(),
             _ if self.facts.host.python.n == 0 && waits.is_some_and(|waits| waits.host_ns > 0) => {
                 "Which lines of Python keep it waiting, a recording with with_stack=True tells."
                     .to_owned()
