@@ -12,7 +12,7 @@ pub use gates::{
     Activation, Execution, Gate, Gates, Mask, Norm, Optimizer, Parts, Phase, RunFacts, RunType,
     Stack,
 };
-pub use table::{PYTORCH_2_0, REMEDIES};
+pub use table::{PYTORCH_2_0, REMEDIES, released};
 
 /// One row of the table of advice.
 #[derive(Clone, Copy, Debug)]

@@ -332,6 +332,8 @@ impl<'a> Reader<'a> {
 
     #[inline(never)]
     fn op(&mut self, row: Row, args: &Args<'_>) {
+        self.details.ops_have_stacks |=
+            args.text(Field::CallStack).is_some_and(|frames| !frames.is_empty());
         if let Some(number) = args.integer(Field::SequenceNumber)
             && let Some(forward_thread) = args.integer(Field::ForwardThread)
         {

@@ -122,6 +122,20 @@ fn odd_arguments_are_no_arguments() {
 }
 
 #[test]
+fn ops_of_old_profilers_have_stacks_where_the_text_is_not_empty() {
+    let with = |stack: &str| {
+        details(
+            format!(
+                r#"[{{"ph":"X","cat":"Operator","name":"o","ts":1,"dur":1,"args":{{"Call stack": "{stack}"}}}}]"#
+            )
+            .as_bytes(),
+        )
+    };
+    assert!(with("torch/nn/functional.py(2263): batch_norm;train.py(3): main").ops_have_stacks);
+    assert!(!with("").ops_have_stacks);
+}
+
+#[test]
 fn what_is_not_there_any_more_is_counted() {
     let decoded = decode(FILE).unwrap();
     let cut = details_in(&decoded, &FILE.as_bytes()[..300], &[64]);

@@ -143,6 +143,7 @@ fn launches_late(facts: &Facts<'_>, finding: &Finding) -> bool {
 fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
     match (finding.rule, finding.verdict) {
         (Rule::HostBound, "in_one_call") => &[],
+        (Rule::HostBound, "ddp_buffers") => &["own-buffers"],
         (Rule::HostBound, "in_annotations") => &["larger-graphs", "earlier-launches"],
         (Rule::LaunchBound | Rule::HostBound, _) if updates_late(facts) => BY_UPDATES,
         (Rule::LaunchBound, _) => BY_LAUNCHES,
@@ -322,7 +323,9 @@ fn reads_between_launches(facts: &Facts<'_>) -> usize {
 
 /// Where the launching thread is for most of the time in which the device waits for it; empty where no place stands out.
 fn place(facts: &Facts<'_>, finding: &Finding) -> String {
-    if finding.rule != Rule::HostBound || finding.verdict == "between_graphs" {
+    if finding.rule != Rule::HostBound
+        || matches!(finding.verdict, "between_graphs" | "ddp_buffers")
+    {
         return String::new();
     }
     let Some(device) = facts.device_of(finding) else { return String::new() };

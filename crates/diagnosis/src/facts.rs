@@ -1,5 +1,6 @@
 //! What the rules read.
 
+mod buffers;
 mod device;
 mod loader;
 mod one_call;
@@ -19,7 +20,7 @@ use host::links::{DeviceId, GpuSide, GpuSlice};
 use host::verdicts::loading;
 use host::{HostIndex, HostReport, HostSlice, Slices};
 use ranks::{Matched, OneRun};
-use report::units::time;
+use report::units::{percent, time};
 use timeline::device::{Device as Properties, devices};
 use timeline::first::First;
 use timeline::intervals::{Interval, both, holds, length, union};
@@ -38,6 +39,8 @@ pub use set_up::Sets;
 /// A launch call that takes this long loads the code of its kernel first (measured: 130 to 330 ms on MI300X, 6.5 ms on MI250,
 /// where other launches take 2 to 10 us).
 const COLD_LAUNCH_NS: i64 = 1_000_000;
+/// Of the busy time: with more work of its own, a recording has little from before it.
+const MOST_OWN: f64 = 0.95;
 /// Launches of kernels that ran on their device before: they load no code. Sorted.
 pub(crate) fn again(trace: &Trace, gpu: &GpuSide) -> Vec<Row> {
     let work = |one: &GpuSlice| (trace.name(one.slice.row).0, one.device);
@@ -319,6 +322,30 @@ impl<'a> Facts<'a> {
     #[must_use]
     pub fn busy_ns(&self) -> i64 {
         self.devices().map(|device| length(self.gpu.busy(device.id()))).sum()
+    }
+
+    /// A share of the busy time in words; where work from before the recording is much of that, the share of the rest, too: that of ops is in
+    /// the rest only.
+    #[must_use]
+    pub fn of_busy(&self, ns: i64) -> String {
+        let of = |busy_ns: i64| percent(timeline::percent(ns.min(busy_ns), busy_ns.max(1)));
+        let busy_ns = self.busy_ns();
+        let own = |device: &Device<'_>| {
+            let own = device.slices().filter(|one| one.launch.is_some());
+            length(&union(own.map(|one| one.slice.interval()).collect()))
+        };
+        let own_ns: i64 = self.devices().map(|device| own(&device)).sum();
+        let is_much = self.triage.before_window.n_slices > 0
+            && own_ns as f64 <= MOST_OWN * busy_ns as f64
+            && own_ns > 0;
+        match is_much {
+            true => format!(
+                "{} of the busy time, {} without work from before the recording",
+                of(busy_ns),
+                of(own_ns)
+            ),
+            false => format!("{} of the busy time", of(busy_ns)),
+        }
     }
 
     /// Whether the file has work of a GPU.

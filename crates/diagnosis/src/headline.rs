@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use catalog::Category;
 use host::verdicts::Window;
-use report::short_name;
 use report::units::{percent, time};
+use report::{short_name, short_names};
 use triage::{KernelTableRow, WallPart, WallRow};
 
 use crate::facts::{InRanges, Sets};
@@ -287,12 +287,10 @@ fn largest_work(facts: &Facts<'_>, device: &str) -> String {
         None => String::new(),
         Some((part, row)) => {
             let part = if part > ALL_PCT { "all".to_owned() } else { percent(part) };
-            let name = short_name(&row.kernel_name, NAME);
-            // (Short names may be equal where the full ones are not.)
-            let n = own().filter(|row| short_name(&row.kernel_name, NAME) == name).count();
-            let kernels =
-                if n == 1 { String::new() } else { format!("the largest of {n} kernels called ") };
-            format!(", {part} of it in {kernels}{name}")
+            // (Short names may be equal where the full ones are not: of Tensile's products the tile is in the middle.)
+            let names: Vec<&str> = own().map(|row| &*row.kernel_name).collect();
+            let shown = short_names(&names, NAME).remove(&*row.kernel_name);
+            format!(", {part} of it in {}", shown.unwrap_or_default())
         }
     };
     format!(" {} takes {} of the GPU's time{kernel}.", category.title(), percent(share))

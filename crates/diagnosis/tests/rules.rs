@@ -65,6 +65,14 @@ fn a_data_loader_between_two_kernels_is_the_first_thing_to_say() {
     assert_eq!(verdicts(&found, "M9"), ["dataloader_bound"]);
     assert!(found.headline.unwrap().starts_with("The GPU waits for the data loader for 81"));
     assert_eq!(found.actions[0].bound_ns, 9_000_000);
+    // (One figure, whatever else of the loader is in the file.)
+    assert!(
+        found.actions[0].observation.contains("for 9.00 ms"),
+        "{}",
+        found.actions[0].observation
+    );
+    let check = &found.actions[0].check;
+    assert_eq!((&*check.path, &*check.now), ("wall", "9.00 ms"));
     assert!(
         found.actions[0].action.contains("num_workers of the DataLoader above 0 (it is 0 here)")
     );
@@ -963,4 +971,100 @@ fn time_in_the_compiler_is_told_and_a_last_empty_step_is_none() {
         "{}",
         steps.observation
     );
+}
+
+/// Three passes of DistributedDataParallel; in each the thread works for 3 ms on buffers before the first kernel of the model.
+#[test]
+fn a_broadcast_of_buffers_that_the_gpu_waits_for_is_named() {
+    let with = |first: &str, trains: bool| {
+        let mut fixture = Fixture::default();
+        let op = |name| slice("cpu_op", name).on(1, 1);
+        for n in 0..3 {
+            let at = n * 10_000_000;
+            let pass = slice("user_annotation", "DistributedDataParallel.forward").on(1, 1);
+            fixture.push(pass.at(at, 5_000_000));
+            fixture.push(op(first).at(at + 100_000, 500_000));
+            fixture.push(op("c10d::broadcast_").at(at + 700_000, 300_000));
+            launch(
+                &mut fixture,
+                "ncclDevKernel_Broadcast",
+                10 * n + 1,
+                at + 800_000,
+                at + 810_000,
+                5_000,
+            );
+            fixture.push(op("aten::unflatten_dense_tensors").at(at + 1_000_000, 1_600_000));
+            fixture.push(op("aten::view").at(at + 1_100_000, 100_000));
+            fixture.push(op("aten::copy_").at(at + 2_700_000, 400_000));
+            fixture.push(op("aten::conv2d").at(at + 3_200_000, 100_000));
+            launch(&mut fixture, "k", 10 * n + 2, at + 3_250_000, at + 3_260_000, 6_000_000);
+            if trains {
+                let step = slice("user_annotation", "Optimizer.step#SGD.step").on(1, 1);
+                fixture.push(step.at(at + 6_000_000, 10_000));
+            }
+        }
+        let mut found = diagnosis(fixture);
+        let action = found.actions.iter().position(|action| action.remedy == "own-buffers");
+        (verdicts(&found, "M3").contains(&"ddp_buffers"), action.map(|at| found.actions.remove(at)))
+    };
+    let (is_said, action) = with("aten::flatten_dense_tensors", true);
+    let action = action.unwrap();
+    // The first pass has nothing before it. The others: 3 ms each without the broadcast, from the end of the kernel before, which is at
+    // 9.26 ms, and 5 us for each broadcast that was launched in the span of the GPU.
+    assert!(is_said && action.observation.contains("of 3 forward passes"), "{action:?}");
+    assert_eq!(action.bound_ns, 2_285_000 + 2 * 2_995_000 + 2 * 5_000, "{action:?}");
+    assert!(with("aten::flatten_dense_tensors", false).1.is_none(), "of inference");
+    assert!(!with("aten::relu", true).0, "the model comes first");
+}
+
+#[test]
+fn a_share_of_the_busy_time_is_also_told_without_work_from_before_the_recording() {
+    let with = |earlier_ns: i64| {
+        let mut fixture = Fixture::default();
+        for n in 0..10 {
+            let at = 1_000_000 + n * 100_000;
+            fixture.push(slice("cpu_op", "aten::copy_").at(at, 9_000).on(1, 1));
+            launch(&mut fixture, "copies", n + 1, at + 1_000, at + 4_000, 90_000);
+        }
+        fixture.push(kernel("k").at(-earlier_ns, earlier_ns).link(99));
+        let trace = fixture.finish();
+        let triaged = triage(&trace, &TriageOptions::default(), &Sources::default());
+        let index = host::HostIndex::of(&trace);
+        let report = host::host(&index, &Details::default());
+        Facts::of(&index, &Details::default(), &report, &triaged).of_busy(450_000)
+    };
+    assert_eq!(
+        with(900_000),
+        "25.0% of the busy time, 50.0% without work from before the recording"
+    );
+    assert_eq!(with(10_000), "49.5% of the busy time");
+}
+
+#[test]
+fn two_products_of_tensile_are_told_apart_by_their_tiles() {
+    let product = |tile: &str| {
+        let middle = "LDSB1_AFC1_AFEM1_CLR1_CADS0_DTVA0_DTVB0_EPS0_FDSI0_GRPM1_GRVWA8";
+        format!(
+            "Cijk_Alik_Bljk_B_BS_BH_Bias_HA_S_SAV_UserArgs_MT{tile}_MI16x16x1_SN_{middle}_WS64_WG32_8_1"
+        )
+    };
+    let (large, small) = (product("256x128x64"), product("128x224x64"));
+    let mut fixture = Fixture::default();
+    for n in 0..20 {
+        let name = if n % 4 == 0 { &small } else { &large };
+        launch(&mut fixture, name, n + 1, n * 3_000, 100_000 + n * 100_000, 100_000);
+    }
+    let headline = diagnosis(fixture).headline.unwrap();
+    assert!(headline.contains("75.0% of it in Cijk_Alik_Bljk_B_"), "{headline}");
+    assert!(headline.contains("MT256x128x64"), "{headline}");
+}
+
+#[test]
+fn a_file_whose_ops_have_stacks_as_a_text_needs_no_other_recording() {
+    let with = |ops_have_stacks: bool| {
+        let details = Details { ops_have_stacks, ..Details::default() };
+        with_details(&paced(50_000).finish(), &details).actions[0].hypothesis.clone()
+    };
+    assert!(with(false).contains("with_stack=True"), "{}", with(false));
+    assert!(!with(true).contains("with_stack=True"), "{}", with(true));
 }

@@ -97,6 +97,8 @@ args! {
     InputStrides b"Input Strides";
     /// Values of the inputs that are not tensors.
     ConcreteInputs b"Concrete Inputs";
+    /// The frames of Python around the op as one text, as the profilers of 2021 and 2022 write them; empty without stacks.
+    CallStack b"Call stack";
     /// The number that a forward op shares with its backward op.
     SequenceNumber b"Sequence number";
     /// The thread of the forward op.

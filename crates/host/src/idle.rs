@@ -20,7 +20,7 @@ use crate::by_name::ByName;
 use crate::gaps::{Starts, between};
 use crate::lines::Lines;
 use crate::links::{DeviceId, GpuSide, GpuSlice};
-use crate::slices::{HostSlice, Nested, Slices, ThreadId};
+use crate::slices::{HostSlice, Nested, Slices, ThreadId, is_step};
 use others::Others;
 
 pub use others::waits_for_others_within;
@@ -42,6 +42,9 @@ pub struct IdlePlaces {
     pub ops: Vec<IdlePlace>,
     /// The part outside ops.
     pub outside_ops_ns: i64,
+    /// The same by the outermost op that says something, with all that it calls, most first.
+    #[serde(skip)]
+    pub calls: Vec<IdlePlace>,
 }
 
 /// A place on the launching threads.
@@ -111,6 +114,7 @@ pub fn idle_places(
         found.lines = by_line(slices, &mut lines, &parts);
         found.around = around(slices, &mut lines, &parts, host_ns);
         found.ops = by_op(slices, &parts);
+        found.calls = by_outer_op(slices, &parts);
         let sum = |places: &[IdlePlace]| places.iter().map(|place| place.total_ns).sum::<i64>();
         found.outside_lines_ns = host_ns - sum(&found.lines);
         found.outside_ops_ns = host_ns - sum(&found.ops);
@@ -222,6 +226,36 @@ fn by_op(slices: &Slices<'_>, parts: &BTreeMap<ThreadId, Parts>) -> Vec<IdlePlac
     }
     let place = |(name, (total_ns, n)): (StringId, &(i64, u64))| {
         IdlePlace::new(trace.strings.get(name).to_owned(), *total_ns, *n)
+    };
+    most_first(sums.iter().map(place).collect())
+}
+
+/// How the names of ops begin with which the engine of autograd calls others.
+const EVALUATES: &str = "autograd::engine::evaluate_function: ";
+
+/// Whether the name of an op says more than that a program runs. (Old profilers record steps and the data loader as ops.)
+fn says(op: &str) -> bool {
+    !is_step(op) && !op.contains("DataLoader")
+}
+
+fn by_outer_op(slices: &Slices<'_>, parts: &BTreeMap<ThreadId, Parts>) -> Vec<IdlePlace> {
+    let trace = slices.trace;
+    let says = trace.strings.marked(&says);
+    let nested = slices.closed_ops();
+    let mut sums: ByName<(i64, u64)> = ByName::new(trace);
+    for (thread, parts) in parts {
+        for (at, ns) in own_parts(nested, *thread, parts) {
+            let names = nested.chain(at).map(|at| trace.name(nested.slices[at].row));
+            if let Some(outer) = names.filter(|name| says[name.0 as usize]).last() {
+                let sum = sums.entry(outer);
+                *sum = (sum.0 + ns, sum.1 + 1);
+            }
+        }
+    }
+    let place = |(name, (total_ns, n)): (StringId, &(i64, u64))| {
+        let name = trace.strings.get(name);
+        let name = name.strip_prefix(EVALUATES).unwrap_or(name);
+        IdlePlace::new(name.to_owned(), *total_ns, *n)
     };
     most_first(sums.iter().map(place).collect())
 }

@@ -37,6 +37,8 @@ pub struct Details {
     pub thread_names: Vec<(Row, StringId)>,
     /// Whether frames of Python have the line that called them (PyTorch from 2.15 on).
     pub frames_have_call_sites: bool,
+    /// Whether ops have the frames around them as a text (PyTorch of 2021 and 2022).
+    pub ops_have_stacks: bool,
     /// Events whose arguments were read.
     pub n_read: u64,
     /// Events whose arguments could not be read: the text ended, changed, or was too long.
@@ -190,6 +192,7 @@ impl Details {
             memory,
             thread_names,
             frames_have_call_sites: _,
+            ops_have_stacks: _,
             n_read: _,
             n_unread: _,
             n_unkept: _,

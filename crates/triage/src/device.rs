@@ -101,6 +101,7 @@ fn on_device(
     given.count(&by_name, coverage);
     cover(gpu, &places, coverage);
     coverage.has_frames |= !host.cover(idle::Cover::Python).is_empty();
+    coverage.has_frames |= sources.details.is_some_and(|details| details.ops_have_stacks);
     coverage.has_ops |= !host.cover(idle::Cover::Op).is_empty();
     coverage.has_inputs |= sources.details.is_some_and(has_inputs);
 

@@ -1,7 +1,7 @@
 //! The facts of a run that gates of advice ask for ([`catalog::remedies`]): what the trace proves, and no more.
 
 use catalog::Platform;
-use catalog::remedies::{Optimizer, RunFacts, RunType, Stack};
+use catalog::remedies::{Optimizer, RunFacts, RunType, Stack, released};
 use trace::{Flags, Phase, Row, SmallIndex, StringId, Trace, TrackId, each_row};
 
 use super::framework::Framework;
@@ -88,7 +88,7 @@ impl RunContext {
             compiled: Some(has_name(trace, is_generated)),
             foreach: Some(has_name(trace, |name| name.contains("multi_tensor_apply_kernel"))),
             recurrent: Some(has_name(trace, is_recurrent)),
-            recorded: recorded(trace),
+            recorded: version(trace).map(released).or_else(|| recorded(trace)),
             ..RunFacts::default()
         };
         Self {
@@ -116,6 +116,14 @@ impl RunContext {
             products: Regions::of(trace, super::shapes::is_product),
         }
     }
+}
+
+/// The version of PyTorch, where a program wrote its list of packages into the file.
+fn version(trace: &Trace) -> Option<(u32, u32)> {
+    let texts = trace.metadata.members.iter().map(|(_, text)| text);
+    let (_, version) = texts.filter_map(|text| text.split_once("\"torch==")).next()?;
+    let mut numbers = version.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
 /// The month of the recording as `year * 100 + month`, if times count from 1970: those of later profilers count from another
@@ -272,6 +280,20 @@ mod tests {
         let two = ["Optimizer.step#SGD.step", "Optimizer.step#Adam.step"];
         assert_eq!(of(&two), Some(Optimizer::Other), "which one launched what is not known");
         assert_eq!(of(&["aten::mm"]), None);
+    }
+
+    #[test]
+    fn a_version_of_pytorch_in_the_file_counts_as_its_release() {
+        let with = |packages: &str| {
+            let mut fixture = Fixture::default();
+            fixture.metadata("metadata", packages);
+            RunContext::of(&fixture.finish(), Platform::Cuda, Framework::Pytorch).facts.recorded
+        };
+        let of = |version: &str| {
+            with(&format!(r#"{{"pip_packages": ["open_clip_torch==3.0.0", "torch=={version}"]}}"#))
+        };
+        assert_eq!((of("2.6.0"), of("2.10.0a1+git1")), (Some(202_404), Some(202_510)));
+        assert_eq!((of("1.13.1"), with("{}")), (Some(0), None));
     }
 
     #[test]

@@ -169,7 +169,8 @@ pub struct RunFacts {
     pub foreach: Option<bool>,
     /// The run has recurrent layers of cuDNN or MIOpen.
     pub recurrent: Option<bool>,
-    /// The month of the recording, as `year * 100 + month`.
+    /// The month of the recording, as `year * 100 + month`; where the file names the version of PyTorch, what
+    /// [`released`](super::released) has for it.
     pub recorded: Option<u32>,
 }
 

@@ -25,6 +25,13 @@ const PYTORCH_2_3: u32 = 2024 * 100 + 4;
 /// When PyTorch 2.9 was released: one kernel for `rms_norm`.
 const PYTORCH_2_9: u32 = 2025 * 100 + 10;
 
+/// The newest of these releases that a version of PyTorch has, as `year * 100 + month`; 0 before all of them.
+#[must_use]
+pub fn released(version: (u32, u32)) -> u32 {
+    let known = [((2, 0), PYTORCH_2_0), ((2, 3), PYTORCH_2_3), ((2, 9), PYTORCH_2_9)];
+    known.into_iter().filter(|(has, _)| *has <= version).map(|(_, month)| month).max().unwrap_or(0)
+}
+
 /// An optimizer that updates its parameters one by one.
 const ONE_BY_ONE: Gates = Gates {
     since: Some(PYTORCH_2_0),
@@ -598,6 +605,16 @@ pub const REMEDIES: &[Remedy] = &[
         why: "Each collective has a latency of its own; one larger one pays it once.",
         check: "In a new trace, fewer collectives run, and their sum is shorter.",
         gates: Gates { runs: TRAINING, ddp: Some(true), ..OPEN },
+    },
+    // (`DistributedDataParallel._sync_buffers`: rank 0 sends, and never receives.)
+    Remedy {
+        id: "own-buffers",
+        what: "buffers that are not broadcast (broadcast_buffers=False of DistributedDataParallel)",
+        action: "Set broadcast_buffers=False of DistributedDataParallel if the buffers are statistics of batch norms: training does not \
+                 read them, and rank 0 has the same without the broadcast. Other ranks then keep their own: evaluate and save on rank 0.",
+        why: "Each broadcast flattens, sends and copies back every buffer before the forward pass begins.",
+        check: "In a new trace, DistributedDataParallel.forward begins with the model: no broadcast comes before.",
+        gates: Gates { runs: TRAINING, ..OPEN },
     },
     Remedy {
         id: "coalesced-collectives",

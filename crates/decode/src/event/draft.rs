@@ -109,6 +109,7 @@ impl Field {
             | Arg::InputStrides
             | Arg::ConcreteInputs
             | Arg::CallFrom
+            | Arg::CallStack
             | Arg::CopiedBytes
             | Arg::MemoryBytes
             | Arg::Address

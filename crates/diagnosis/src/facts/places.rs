@@ -1,7 +1,6 @@
 //! Where the launching threads are while a device waits for them.
 
 use host::idle::{IdlePlace, IdlePlaces};
-use host::slices::is_step;
 use report::units::time;
 
 use super::Device;
@@ -32,18 +31,17 @@ impl Device<'_> {
         self.places()?.around.as_ref()
     }
 
-    /// The places on the launching threads at which it waits most, and for how long, the most first: lines of Python, or without such ops.
+    /// The places on the launching threads at which it waits most, and for how long, the most first: lines of Python, or without such ops
+    /// with all that they call.
     /// Without the time in which they wait for another process or thread.
     fn waits_at_each(&self) -> Vec<(&IdlePlace, i64)> {
         let waits = self.places();
         let places = waits.map_or(&[][..], |waits| match waits.lines.is_empty() {
-            true => &waits.ops,
+            true => &waits.calls,
             false => &waits.lines,
         });
         let all = waits.map_or(0, |waits| waits.host_ns);
-        // (Old profilers record steps and the data loader as ops: they say no more than the bar.)
-        let says = |place: &&IdlePlace| !is_step(&place.name) && !place.name.contains("DataLoader");
-        let own = places.iter().filter(says).map(|place| (place, place.total_ns - place.others_ns));
+        let own = places.iter().map(|place| (place, place.total_ns - place.others_ns));
         let mut found: Vec<(&IdlePlace, i64)> =
             own.filter(|(_, ns)| *ns as f64 >= PLACE_SHARE * all as f64).collect();
         trace::sort_by_key(&mut found, |(_, ns)| std::cmp::Reverse(*ns));
@@ -101,6 +99,8 @@ impl Device<'_> {
             _ if !others.is_empty() => {
                 others.replace(" it waits", " the launching thread waits").trim_start().to_owned()
             }
+            // (Stacks that ops have as a text are not read.)
+            _ if self.facts.details.ops_have_stacks => String::new(),
             _ if self.facts.host.python.n == 0 && waits.is_some_and(|waits| waits.host_ns > 0) => {
                 "Which lines of Python keep it waiting, a recording with with_stack=True tells."
                     .to_owned()

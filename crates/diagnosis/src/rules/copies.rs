@@ -2,7 +2,7 @@
 
 use catalog::remedies::Stack;
 use host::copies::{CopyPlace, Purpose};
-use report::units::{self, count, percent, plural, time};
+use report::units::{self, count, plural, time};
 
 use crate::{Facts, Finding, Level, Rule};
 
@@ -47,14 +47,15 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             // (So does a program that replays graphs by itself.)
             None if verdict == "d2d" && facts.has_graphs() => "",
             None if *purpose == Purpose::Cast && is_by_autocast(places_of) => AUTOCAST,
+            None if *purpose == Purpose::Cast && is_in_fused(facts, places_of) => FUSED,
             None => meaning,
         };
         let exposed_ns = sum.exposed_ns;
         let text = format!(
-            "{} aten::copy_ {what}: {} of GPU time ({} of the busy time).{}",
+            "{} aten::copy_ {what}: {} of GPU time ({}).{}",
             count(sum.count),
             time(sum.device_ns),
-            percent(100.0 * share(sum.device_ns)),
+            facts.of_busy(sum.device_ns),
             places(facts, *purpose, sum.count)
         );
         let finding = Finding::fact(Rule::Copies, verdict, text).with(
@@ -242,6 +243,19 @@ fn is_by_autocast(places: &[CopyPlace]) -> bool {
     let (all, own) = (sum(|place| place.count), sum(|place| place.n_autocast));
     let others = all.saturating_sub(own).saturating_sub(sum(|place| place.n_gradients));
     own > 0 && others as f64 <= FEW * own as f64
+}
+
+const FUSED: &str =
+    "Most are made in lines whose ops one of the actions fuses: these casts go away with it.";
+
+/// Whether most of these casts are made in lines of Python whose ops are advised to be fused: a norm computes in 32 bits.
+fn is_in_fused(facts: &Facts<'_>, places: &[CopyPlace]) -> bool {
+    let advised = || facts.triage.fuse.iter().filter(|row| !row.action.is_empty());
+    let is_own = |place: &&CopyPlace| {
+        advised().any(|row| row.current_location.split("; ").any(|line| line == place.place))
+    };
+    let n = |own: &mut dyn Iterator<Item = &CopyPlace>| own.map(|place| place.count).sum::<u64>();
+    n(&mut places.iter().filter(is_own)).saturating_mul(2) > n(&mut places.iter())
 }
 
 /// Where DistributedDataParallel copies, and what helps (its documentation).

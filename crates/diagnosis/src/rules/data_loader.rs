@@ -72,16 +72,13 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 ),
             };
             let (saved_ns, hides) = saved(&device, bound_ns);
-            let path =
-                format!("verdicts.devices.{}.idle.cover_ns.dataloader_annotation", device.name);
-            let covered = device.figures.idle.cover_ns.dataloader_annotation;
             Some(
                 Finding::fact(Rule::DataLoader, verdict(share), text)
                     .level(Level::of_share(share))
                     .on(device.name)
                     .bound(saved_ns)
                     .means(format!("{hides}{}{}", if is_more { LAUNCHES } else { "" }, device.where_it_waits()).trim_end())
-                    .with(path, "GPU idle while the CPU is in the data loader, from the first step to the last", time(covered)),
+                    .with("wall", "GPU idle while the data loader runs", time(idle_ns)),
             )
         })
         .collect()

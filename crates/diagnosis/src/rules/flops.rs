@@ -23,8 +23,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         let mut text = counted(facts);
         if let Some(rate) = flops.tflops {
             text.push_str(&format!(
-                "; while these run ({} of the busy time) {}",
-                percent(100.0 * covered.min(1.0)),
+                "; while these run ({}) {}",
+                facts.of_busy(flops.device_ns),
                 per_second(rate)
             ));
         }

@@ -13,6 +13,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     for device in facts.devices() {
         found.extend(super::in_annotations::check(facts, &device));
         found.extend(super::one_call::check(facts, &device));
+        found.extend(super::ddp_buffers::check(facts, &device));
     }
     found
 }

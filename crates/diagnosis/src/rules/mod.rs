@@ -10,6 +10,7 @@ pub(crate) mod communication;
 mod compilation;
 pub(crate) mod copies;
 mod data_loader;
+mod ddp_buffers;
 mod flops;
 mod gaps;
 mod graphs;

@@ -165,3 +165,16 @@ fn a_step_that_begins_long_before_its_first_kernel_waits_from_its_start() {
     // (The first 40 are before it.)
     assert_eq!((main.total_ns, found.outside_lines_ns), (10 + 10, 40));
 }
+
+#[test]
+fn an_op_has_the_time_of_those_that_it_calls() {
+    let mut fixture = waits();
+    let op = |name| slice("cpu_op", name).on(1, 1);
+    // (A step of an old profiler is around all of it.)
+    fixture.push(op("ProfilerStep#1").at(0, 200));
+    fixture.push(op("autograd::engine::evaluate_function: MmBackward0").at(100, 32));
+    fixture.push(op("aten::t").at(104, 4));
+    let found = places(fixture);
+    // From 100 to 130, of which aten::mm has 20 and aten::t 4.
+    assert_eq!(rows(&found.calls), [("MmBackward0", 30, "")]);
+}

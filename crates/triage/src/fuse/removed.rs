@@ -62,9 +62,12 @@ pub(super) fn removed(
         }
         removed.append(&mut of_find);
     }
+    let mut added = None;
     if fusion.zero_grad {
-        let n_filled = removed.len();
-        removed.extend(fusion.additions(n_filled));
+        let additions = fusion.additions(removed.len());
+        let ns = additions.iter().fold(0_i64, |sum, one| sum.saturating_add(one.gpu_ns));
+        added = Some((additions.len() as u64, ns)).filter(|(n, _)| *n > 0);
+        removed.extend(additions);
     }
     let mut twins_ns = None;
     if fusion.layout {
@@ -85,6 +88,7 @@ pub(super) fn removed(
         latency_ns: fusion.latency_ns,
         one_pass: fusion.keeps == Keeps::OnePass,
         twins_ns,
+        added,
     };
     (removed, rule)
 }

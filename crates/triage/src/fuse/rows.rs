@@ -12,6 +12,7 @@ use super::row::{FuseRow, FuseStatus, GainConfidence, PatternConfidence, Togethe
 use super::{Accepted, Fuse, related};
 use crate::priority::Priority;
 use crate::site::Attribution;
+use crate::stages::Stage;
 use timeline::percent;
 use wall::{Removed, Wall};
 
@@ -190,7 +191,8 @@ struct Gain {
 }
 
 fn gain(advice: &Advice, wall: &Wall) -> Gain {
-    let Rule { launches, held_ns, attention_ns, latency_ns, one_pass, twins_ns } = advice.rule;
+    let Rule { launches, held_ns, attention_ns, latency_ns, one_pass, twins_ns, added } =
+        advice.rule;
     let of_gpu = match (attention_ns, latency_ns) {
         (None, Some(ns)) => format!(
             "{} of exposed time for each collective that goes away, as long as the shortest ones take; the bytes stay",
@@ -216,6 +218,13 @@ fn gain(advice: &Advice, wall: &Wall) -> Gain {
             units::time(ns)
         )
     });
+    let added = added.map_or_else(String::new, |(n, ns)| {
+        format!(
+            "; {} of new gradients (AccumulateGrad, {} of exposed time) go away with the fills and count, too",
+            units::plural(n, "addition", "additions"),
+            units::time(ns)
+        )
+    });
     let limit = match launches {
         Some((n, ns)) => format!(
             "; where the GPU waits for the CPU, the CPU time of {} that {} away ({} in all, each from its launch to the next at \
@@ -235,7 +244,7 @@ fn gain(advice: &Advice, wall: &Wall) -> Gain {
             units::time(ns)
         )
     });
-    let estimate = format!("This is an estimate: {of_gpu}{twins}{limit}{held}.");
+    let estimate = format!("This is an estimate: {of_gpu}{twins}{added}{limit}{held}.");
     let sentence = format!(
         " It saves at most {} ({} of {}). {estimate}",
         units::time(advice.saved_ns),
@@ -318,8 +327,13 @@ fn rationale(lanes: &Lanes<'_>, candidate: &Candidate, share: f64) -> String {
             if let Some(first) = what.get_mut(..1) {
                 first.make_ascii_uppercase();
             }
+            // (Other stages have rows of their own.)
+            let stage = match lanes.stages[candidate.stage].stage {
+                Stage::All => String::new(),
+                stage => format!(" in the {} stage", stage.title()),
+            };
             return format!(
-                "{what} follow each other {}. The kernels concerned take {share} of the GPU time of this stage.",
+                "{what} follow each other {}{stage}. The kernels concerned take {share} of the GPU time of this stage.",
                 times(n_split(lanes, candidate))
             );
         }

@@ -28,7 +28,7 @@ pub struct Coverage {
     pub graph_ns: i64,
     /// Whether any op has its inputs (`record_shapes=True`).
     pub has_inputs: bool,
-    /// Whether frames of Python are recorded (`with_stack=True`).
+    /// Whether frames of Python are recorded (`with_stack=True`), as slices or as a text of ops.
     pub has_frames: bool,
     /// Whether any op is recorded, whether it launched GPU work or not.
     pub has_ops: bool,

@@ -186,13 +186,21 @@ fn gradients_filled_by_zero_grad_are_not_short_kernels_in_a_row() {
     }
     // A second call has no launches.
     fixture.push(annotation.on(1, 1).at(600_000, 500_000));
+    // What is added to a gradient of zeros.
+    const ADD: &str = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> >(int)";
+    fixture.push(slice("cpu_op", "torch::autograd::AccumulateGrad").on(1, 1).at(2_000_000, 9_000));
+    let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).link(99);
+    fixture.push(launch.at(2_001_000, 500));
+    fixture.push(kernel(ADD).at(6_000_000, 7_000).link(99));
     let trace = fixture.finish();
     let mut run = RunContext::of(&trace, Platform::Cuda, Framework::Pytorch);
     run.facts.run = Some(RunType::Training);
     let found = advised(&trace, |_| Stage::Forward, |_| None, &of(Framework::Pytorch), &run);
     assert_eq!(paths(&found), [("K16", "optimizer.zero_grad(set_to_none=True)")]);
     assert_eq!(found.rows[0].n_occurrences, 1);
-    assert!(found.rows[0].rationale.contains("follow each other once"), "{found:?}");
+    let said = &found.rows[0].rationale;
+    assert!(said.contains("follow each other once in the forward stage"), "{said}");
+    assert!(said.contains("; 1 addition of new gradients (AccumulateGrad, 7.00 µs"), "{said}");
 }
 
 #[test]
