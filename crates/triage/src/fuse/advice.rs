@@ -42,6 +42,8 @@ pub(super) struct Rule {
     pub one_pass: bool,
     /// Of what goes away, the time of kernels that others replace: what those take is not known.
     pub twins_ns: Option<i64>,
+    /// Kernels of the backward pass that go away with those of the forward pass, and their exposed time.
+    pub nodes: Option<(u64, i64)>,
     /// Additions to gradients that go away with the fills, and their exposed time.
     pub added: Option<(u64, i64)>,
 }

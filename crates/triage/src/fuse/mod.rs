@@ -14,6 +14,7 @@ mod handover;
 mod inputs;
 mod lanes;
 mod names;
+mod nodes;
 mod removed;
 mod row;
 mod rows;

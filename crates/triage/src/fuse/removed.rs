@@ -7,6 +7,7 @@ use trace::Row;
 use super::advice::Rule;
 use super::find::{Candidate, Sought};
 use super::lanes::Lanes;
+use super::nodes::slices_of_nodes;
 use super::{Ground, attention, related};
 use crate::site::Attribution;
 use timeline::launches::Launches;
@@ -29,6 +30,10 @@ const PASSES: [Category; 8] = [
 
 /// Bytes of a value of 16 bits.
 const HALF_BYTES: u64 = 2;
+
+/// Matrix products of a fused attention in its backward and its forward pass: it computes the scores again (Dao, "FlashAttention-2", 2023).
+const BACKWARD: i64 = 5;
+const FORWARD: i64 = 2;
 
 /// Longer pauses between two parts are no launch gaps, in ns.
 const MOST_GAP_NS: i64 = 20_000;
@@ -62,6 +67,19 @@ pub(super) fn removed(
         }
         removed.append(&mut of_find);
     }
+    let mut nodes = None;
+    if fusion.attention {
+        let mut own = fusion.nodes(&removed);
+        let ns = own.iter().fold(0_i64, |sum, one| sum.saturating_add(one.gpu_ns));
+        nodes = Some((own.len() as u64, ns)).filter(|(n, _)| *n > 0);
+        let least_ns = attention_ns.flatten().unwrap_or_default();
+        leave(least_ns.saturating_mul(BACKWARD) / FORWARD, &mut own);
+        if nodes.is_some() {
+            attention_ns = attention_ns
+                .map(|sum| sum.map(|ns| ns.saturating_add(ns.saturating_mul(BACKWARD) / FORWARD)));
+        }
+        removed.extend(own);
+    }
     let mut added = None;
     if fusion.zero_grad {
         let additions = fusion.additions(removed.len());
@@ -89,6 +107,7 @@ pub(super) fn removed(
         one_pass: fusion.keeps == Keeps::OnePass,
         twins_ns,
         added,
+        nodes,
     };
     (removed, rule)
 }
@@ -162,19 +181,28 @@ impl<'a> Fusion<'a> {
             let is_add = gpu.works[gpu.slice(*at).work].category == Category::Elementwise;
             is_add && launch.is_some_and(|row| self.ground.run.accumulates.hold(gpu.trace, row))
         });
-        let gone = |at: usize| {
-            let at = at as u32;
-            let spacing_ns = self.ground.wall.spacing_ns(at);
-            let cpu_ns = match self.ground.wall.is_launched_alone(at) {
-                true => self.launch_ns.unwrap_or_default().min(spacing_ns),
-                false => 0,
-            };
-            Removed { slice: at, gpu_ns: self.exposed_ns(at), cpu_ns }
-        };
-        let mut found: Vec<Removed> = adds.map(gone).collect();
+        let mut found: Vec<Removed> = adds.map(|at| self.whole(at as u32)).collect();
         trace::sort_by_key(&mut found, |one| std::cmp::Reverse(one.gpu_ns + one.cpu_ns));
         found.truncate(n_filled);
         found
+    }
+
+    /// A slice that goes away with its launch.
+    fn whole(&self, at: u32) -> Removed {
+        let spacing_ns = self.ground.wall.spacing_ns(at);
+        let cpu_ns = match self.ground.wall.is_launched_alone(at) {
+            true => self.launch_ns.unwrap_or_default().min(spacing_ns),
+            false => 0,
+        };
+        Removed { slice: at, gpu_ns: self.exposed_ns(at), cpu_ns }
+    }
+
+    /// The backward pass of what goes away.
+    fn nodes(&self, removed: &[Removed]) -> Vec<Removed> {
+        let mut gone: Vec<u32> = removed.iter().map(|one| one.slice).collect();
+        trace::sort(&mut gone);
+        let slices = slices_of_nodes(self.lanes.gpu, self.launches, &gone);
+        slices.into_iter().map(|at| self.whole(at)).collect()
     }
 
     /// The kernels of a stage that have a twin for the other layout. What that takes is not known, so all of their time may go away.

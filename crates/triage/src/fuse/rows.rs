@@ -191,7 +191,7 @@ struct Gain {
 }
 
 fn gain(advice: &Advice, wall: &Wall) -> Gain {
-    let Rule { launches, held_ns, attention_ns, latency_ns, one_pass, twins_ns, added } =
+    let Rule { launches, held_ns, attention_ns, latency_ns, one_pass, twins_ns, added, nodes } =
         advice.rule;
     let of_gpu = match (attention_ns, latency_ns) {
         (None, Some(ns)) => format!(
@@ -225,6 +225,15 @@ fn gain(advice: &Advice, wall: &Wall) -> Gain {
             units::time(ns)
         )
     });
+    let nodes = nodes.map_or_else(String::new, |(n, ns)| {
+        format!(
+            "; {} of their backward pass ({} of exposed time) {} away with them and {}, too",
+            units::plural(n, "kernel", "kernels"),
+            units::time(ns),
+            if n == 1 { "goes" } else { "go" },
+            if n == 1 { "counts" } else { "count" },
+        )
+    });
     let limit = match launches {
         Some((n, ns)) => format!(
             "; where the GPU waits for the CPU, the CPU time of {} that {} away ({} in all, each from its launch to the next at \
@@ -244,7 +253,7 @@ fn gain(advice: &Advice, wall: &Wall) -> Gain {
             units::time(ns)
         )
     });
-    let estimate = format!("This is an estimate: {of_gpu}{twins}{added}{limit}{held}.");
+    let estimate = format!("This is an estimate: {of_gpu}{twins}{added}{nodes}{limit}{held}.");
     let sentence = format!(
         " It saves at most {} ({} of {}). {estimate}",
         units::time(advice.saved_ns),
