@@ -32,9 +32,9 @@ pub struct Arguments {
 
 /// Milliseconds as a person writes them, in ns.
 fn milliseconds(text: &str) -> Result<i64, String> {
-    let ms: f64 = text.trim().parse().map_err(|_| "no number of milliseconds".to_owned())?;
-    let is_time = (1e-3..1e9).contains(&ms);
-    if is_time { Ok((ms * 1e6) as i64) } else { Err("a time from 0.001 ms on".to_owned()) }
+    let ms = text.trim().parse::<f64>().ok().filter(|ms| (1e-3..1e9).contains(ms));
+    let wanted = || "expected milliseconds between 0.001 and 1e9".to_owned();
+    ms.map(|ms| (ms * 1e6).round() as i64).ok_or_else(wanted)
 }
 
 /// Prints why each of the chosen traces is slow, and what to do first. Ranks of one run are compared.

@@ -30,7 +30,8 @@ const LEAST_SHARE: f64 = 0.01;
 /// What to do, the most wall time first.
 pub fn ranked(facts: &Facts<'_>, findings: &[Finding]) -> Vec<Action> {
     // Where the file does not tell what the GPU waited for, nothing shows that a change would pay. (Beside one pause it does.)
-    if facts.devices().any(|device| !device.is_told() && !device.misses_one_pause()) {
+    let is_told = |device: &Device<'_>| device.is_told() || device.misses_one_pause();
+    if facts.is_capture() || facts.devices().any(|device| !is_told(&device)) {
         return Vec::new();
     }
     let mut all: Vec<Action> =
@@ -54,9 +55,14 @@ pub(crate) fn of_one(facts: &Facts<'_>, finding: &Finding) -> Option<Action> {
 
 /// The action with its share of the whole; `None` where that is too little.
 fn worth_it(action: Action, (span, whole): (i64, Whole)) -> Option<Action> {
-    let is_worth_it = action.bound_ns as f64 >= LEAST_SHARE * span as f64;
-    let bound_pct = timeline::percent(action.bound_ns, span);
-    is_worth_it.then_some(Action { bound_pct, bound_of: whole, ..action })
+    // (Nothing saves more than an iteration takes without the profiler.)
+    let bound_ns = match whole {
+        Whole::TimedIterations => action.bound_ns.min(span),
+        _ => action.bound_ns,
+    };
+    let is_worth_it = bound_ns as f64 >= LEAST_SHARE * span as f64;
+    let bound_pct = timeline::percent(bound_ns, span);
+    is_worth_it.then_some(Action { bound_ns, bound_pct, bound_of: whole, ..action })
 }
 
 /// What bounds are shares of: the longest bar of a device, which is what the first sentence tells of; without bars the window of
@@ -349,16 +355,15 @@ fn advises_pinned(facts: &Facts<'_>) -> bool {
 
 /// What a fused kernel saves without the profiler, where an iteration was timed, and why that is not what the recording shows.
 fn without_profiler(facts: &Facts<'_>, row: &triage::FuseRow, bound_ns: i64) -> (i64, String) {
-    let same = |other: &&triage::FuseRow| {
-        (&other.pattern_id, &other.device) == (&row.pattern_id, &row.device)
-    };
-    let gone_ns: i64 = facts.triage.fuse.iter().filter(same).map(|one| one.gone_ns).sum();
+    let gone_ns = row.together.map_or(row.gone_ns, |all| all.gone_ns);
     let device = facts.devices().find(|device| device.name == row.device);
     let Some(timed) = device.as_ref().and_then(Device::timed_as_recorded) else {
         return (bound_ns, String::new());
     };
-    let most_ns = if timed.is_work() { bound_ns.max(gone_ns) } else { bound_ns };
-    let most_ns = most_ns.min(gone_ns.saturating_add(timed.rest_in_all_ns()));
+    // (What goes away is of all iterations, the bound of the warm ones: where some are cold, the recording's is kept.)
+    let is_work = timed.is_work() && facts.left_out().is_none();
+    let most_ns = if is_work { bound_ns.max(gone_ns) } else { bound_ns };
+    let most_ns = most_ns.min(gone_ns.saturating_add(timed.rest_in_all_ns())).min(timed.all_ns());
     let ns = report::units::time(most_ns);
     let why = match most_ns.cmp(&bound_ns) {
         Ordering::Less => format!(

@@ -91,6 +91,8 @@ pub struct Facts<'a> {
     others: Vec<(String, IdlePlace)>,
     /// By device: how much sooner it would be done without communication.
     sooner: OnceCell<Vec<i64>>,
+    /// By device: an iteration without the profiler against the recording.
+    timed: OnceCell<Vec<Option<timed::Timed>>>,
     /// By device: its replay.
     replayed: OnceCell<Vec<without::Replayed>>,
     /// By device: when a data loader holds it up.
@@ -156,6 +158,7 @@ impl<'a> Facts<'a> {
             uncached,
             others: Vec::new(),
             sooner: OnceCell::new(),
+            timed: OnceCell::new(),
             replayed: OnceCell::new(),
             held_by_loader: OnceCell::new(),
             in_ranges: OnceCell::new(),

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test: helpers fail as the tests do")]
 
+mod common;
+
+use common::{diagnosis as of_fixture, launch};
 use diagnosis::{Facts, Finding, diagnose};
 use fixture::{Fixture, kernel, slice};
 use trace::{Details, OpInputs};
@@ -148,4 +151,68 @@ fn parameters_that_go_to_the_gpu_before_the_first_iteration_are_set_up() {
         |copies: &[i64]| to_gpu(copies).iter().map(|one| one.verdict).collect::<Vec<_>>();
     assert_eq!(verdicts(&[-9_000_000, 20_200_000]), ["h2d_pageable"]);
     assert_eq!(verdicts(&[41_000_000]), ["h2d_pageable"], "after the last");
+}
+
+/// A clone of `gpu_us` on the GPU, called from `from_us` on for `cpu_us`, on a thread and a stream.
+fn clone_on(
+    fixture: &mut Fixture,
+    (thread, stream): (i64, i64),
+    (from_us, cpu_us): (i64, i64),
+    (begun_us, gpu_us): (i64, i64),
+) {
+    let us = 1_000;
+    let link = 1_000_000 + from_us;
+    fixture.push(slice("cpu_op", "aten::clone").at(from_us * us, cpu_us * us).on(1, thread));
+    let copy = slice("cpu_op", "aten::copy_").on(1, thread);
+    fixture.push(copy.at((from_us + 5) * us, (cpu_us - 10) * us));
+    let call = slice("cuda_runtime", "cudaMemcpyAsync").on(1, thread).link(link);
+    fixture.push(call.at((from_us + 10) * us, 2 * us));
+    let copy = slice("gpu_memcpy", "Memcpy DtoD (Device -> Device)").on(0, stream).link(link);
+    fixture.push(copy.at(begun_us * us, gpu_us * us));
+}
+
+fn copies_bound(fixture: Fixture) -> Option<i64> {
+    let found = of_fixture(fixture).findings;
+    found.into_iter().find(|finding| finding.rule.id() == "M7")?.bound_ns
+}
+
+#[test]
+fn ops_of_a_thread_beside_the_one_that_launches_cost_it_nothing() {
+    let run = |thread: i64| {
+        let mut fixture = Fixture::default();
+        for n in 0..20 {
+            let from = n * 1_000;
+            launch(&mut fixture, "gemm", n + 1, (from + 900) * 1_000, (from + 905) * 1_000, 60_000);
+            clone_on(&mut fixture, (thread, 8), (from + 100, 400), (from + 120, 40));
+        }
+        copies_bound(fixture)
+    };
+    let own = run(1).expect("the launches wait for it");
+    assert!(own >= 19 * 400_000, "{own}");
+    assert!(run(2).unwrap_or_default() <= 40_000, "another thread makes them: {:?}", run(2));
+}
+
+#[test]
+fn copies_of_iterations_that_the_gpu_runs_later_count() {
+    // The CPU launches six steps in 10 ms; the GPU takes 100 ms for each. The first loads code.
+    let mut fixture = Fixture::default();
+    let (mut cpu_us, mut gpu_us) = (0, 0);
+    for n in 0..6 {
+        let dur = if n == 0 { 5_000 } else { 1_000 };
+        let step = format!("ProfilerStep#{n}");
+        fixture.push(slice("user_annotation", &step).at(cpu_us * 1_000, dur * 1_000).on(1, 1));
+        if n == 0 {
+            let load = slice("cuda_runtime", "cuModuleLoadData").on(1, 1);
+            fixture.push(load.at(10_000, 3_000_000));
+        }
+        let from = cpu_us + if n == 0 { 3_200 } else { 50 };
+        gpu_us = gpu_us.max(from + 20);
+        clone_on(&mut fixture, (1, 7), (from, 300), (gpu_us, 20_000));
+        let called = (from + 360) * 1_000;
+        launch(&mut fixture, "gemm", n + 1, called, (gpu_us + 20_000) * 1_000, 80_000_000);
+        gpu_us += 100_000;
+        cpu_us += dur;
+    }
+    // Five warm steps with 20 ms each.
+    assert_eq!(copies_bound(fixture), Some(100_000_000));
 }

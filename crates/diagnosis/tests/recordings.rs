@@ -5,7 +5,7 @@
 mod common;
 
 use common::{of_file, of_file_timed, read};
-use diagnosis::Finding;
+use diagnosis::{Finding, Level};
 use host::HostIndex;
 use ranks::{RankCalls, Runs};
 use report::Confidence;
@@ -14,6 +14,11 @@ use report::Confidence;
 const LIMITS: f64 = 0.8;
 /// And with so little its launches, or other work of the CPU, are what limits it.
 const IS_LIMITED: f64 = 0.1;
+
+/// No finding on launches is above this level where the GPU is busy for a share of a step.
+fn report_level(share: f64) -> Level {
+    if share >= LIMITS { Level::Medium } else { Level::High }
+}
 
 /// A recording whose steps were timed: what a step takes without the profiler, what the GPU works in one, and how many are recorded.
 struct Timed {
@@ -57,7 +62,11 @@ fn a_step_that_was_timed_tells_what_launches_cost() {
         by_gpu += usize::from(says_gpu);
         by_cpu += usize::from(!late.is_empty() && share <= IS_LIMITED);
         assert!(!says_gpu || share >= LIMITS, "{stem}: {share:.2}, {headline}");
-        assert!(share > IS_LIMITED || !says_gpu, "{stem}: {share:.2}, {headline}");
+        for action in &found.actions {
+            assert!(action.bound_pct <= 100.0, "{stem}: {action:?}");
+        }
+        let is_much = late.iter().any(|finding| finding.level < report_level(share));
+        assert!(!is_much, "{stem}: busy for {share:.2}, {late:?}");
     }
     assert!(by_gpu >= 2 && by_cpu >= 2, "{by_gpu} and {by_cpu} recordings");
 }

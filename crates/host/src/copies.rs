@@ -23,7 +23,9 @@ pub(crate) use sections::section;
 
 /// Ops that copy, in the order of the table.
 pub const COPY_OPS: [&str; 6] =
-    ["aten::copy_", "aten::to", "aten::_to_copy", "aten::contiguous", "aten::clone", "aten::cat"];
+    ["aten::copy_", "aten::to", "aten::_to_copy", "aten::contiguous", "aten::clone", CAT];
+/// It does more than one copy.
+const CAT: &str = "aten::cat";
 /// Those that copy only if they must: without a copy inside they do nothing.
 const MAY_DO_NOTHING: [&str; 4] = ["aten::to", "aten::_to_copy", "aten::contiguous", "aten::clone"];
 /// Ops that read a value or a size from the GPU, and wait for it. `aten::item` and the op inside it are one event.
@@ -39,7 +41,10 @@ pub const READING_OPS: [&str; 5] = [
 #[must_use]
 pub fn made_by(slices: &Slices<'_>, copy: usize) -> usize {
     let ops = &slices.ops;
-    let copies = |at: &usize| COPY_OPS[..5].contains(&slices.name(&ops.slices[*at]));
+    let copies = |at: &usize| {
+        let name = slices.name(&ops.slices[*at]);
+        name != CAT && COPY_OPS.contains(&name)
+    };
     ops.chain(copy).take_while(copies).last().unwrap_or(copy)
 }
 

@@ -238,14 +238,22 @@ fn says(op: &str) -> bool {
     !is_step(op) && !op.contains("DataLoader")
 }
 
+/// A single call with more than this part of the waiting is around the program, and no part of it.
+const MOST: f64 = 0.8;
+
 fn by_outer_op(slices: &Slices<'_>, parts: &BTreeMap<ThreadId, Parts>) -> Vec<IdlePlace> {
     let trace = slices.trace;
     let says = trace.strings.marked(&says);
     let nested = slices.closed_ops();
     let mut sums: ByName<(i64, u64)> = ByName::new(trace);
     for (thread, parts) in parts {
+        // (Nor does one call that holds most of the waiting: old profilers record ranges as ops.)
+        let all_ns = parts.within(i64::MIN, i64::MAX);
+        let holds_most =
+            |op: &HostSlice| parts.within(op.start_ns, op.end_ns) as f64 > MOST * all_ns as f64;
         for (at, ns) in own_parts(nested, *thread, parts) {
-            let names = nested.chain(at).map(|at| trace.name(nested.slices[at].row));
+            let told = nested.chain(at).take_while(|at| !holds_most(&nested.slices[*at]));
+            let names = told.map(|at| trace.name(nested.slices[at].row));
             if let Some(outer) = names.filter(|name| says[name.0 as usize]).last() {
                 let sum = sums.entry(outer);
                 *sum = (sum.0 + ns, sum.1 + 1);

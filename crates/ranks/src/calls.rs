@@ -250,11 +250,18 @@ fn cpu_calls(slices: &Slices<'_>, details: &Details, shift: i64) -> Vec<CpuKind>
     own.flat_map(|(name, calls)| by_size(name, calls, details)).collect()
 }
 
-/// The calls of a function, by size.
+/// Of more sizes than this each has few calls, and their order tells as much.
+const MOST_SIZES: usize = 64;
+
+/// The calls of a function, by size; of very many sizes all in one.
 fn by_size(name: &str, calls: &[Call], details: &Details) -> Vec<CpuKind> {
     let mut sizes: Vec<Option<OpInputs>> = Vec::new();
     let mut kinds: Vec<CpuKind> = Vec::new();
     for (times, inputs) in calls {
+        if sizes.len() > MOST_SIZES {
+            let calls = calls.iter().map(|(times, _)| *times).collect();
+            return vec![CpuKind { name: name.to_owned(), size: String::new(), calls }];
+        }
         let at = sizes.iter().position(|size| size == inputs).unwrap_or_else(|| {
             let text = |of: OpInputs| [of.dims, of.types].map(|id| details.texts.get(id)).concat();
             let size = inputs.map(text).unwrap_or_default();

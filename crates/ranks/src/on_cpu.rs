@@ -89,7 +89,7 @@ impl Row for CpuRow {
             key: "n_unmatched",
             title: "Not matched",
             unit: Unit::Count,
-            help: "Calls of which the wait is not known: those of the other ranks are not, or not every rank was recorded.",
+            help: "Calls without a matching call on every other rank, or from before every rank was recorded.",
             cell: |row| Cell::Count(row.n_unmatched),
         },
         Column {

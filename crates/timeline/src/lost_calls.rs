@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 
 use dialect::Records;
-use trace::{Flags, Phase, StringId, Trace, each_row};
+use trace::{Flags, Phase, StringId, Trace, TrackId, each_row};
 
-use crate::intervals::{Collector, Interval, touching};
+use crate::intervals::{Collector, Interval, touching, union};
 
 /// A shorter time without calls is a pause between launches, in ns.
 const LONG_NS: i64 = 1_000_000;
@@ -39,31 +39,40 @@ pub fn lost_calls(trace: &Trace) -> Vec<Interval> {
     let records = trace.by_raw_category(dialect::known);
     let compiles = trace.strings.marked(&dialect::inductor::compiles);
     let (mut calls, mut products) = (Collector::default(), Vec::new());
-    let mut compiling = Collector::default();
+    let mut compiling = Vec::new();
     each_row(trace, |row| {
         if trace.phase(row) != Phase::Complete || !trace.flags(row).has(Flags::HAS_TS) {
             return;
         }
         if compiles[trace.name(row).0 as usize] {
-            compiling.add(trace.ts_ns(row), trace.end_ns(row));
+            compiling.push((trace.track(row), (trace.ts_ns(row), trace.end_ns(row))));
         }
         match records.of(trace, row) {
             Some(Records::Call(_)) => calls.add(trace.ts_ns(row), trace.end_ns(row)),
             Some(Records::Op) if is_product[trace.name(row).0 as usize] => {
-                products.push((trace.name(row), (trace.ts_ns(row), trace.end_ns(row))));
+                let times = (trace.ts_ns(row), trace.end_ns(row));
+                products.push((trace.name(row), trace.track(row), times));
             }
             _ => {}
         }
     });
-    let compiling = compiling.union();
-    products.retain(|(_, times)| touching(&compiling, *times).is_empty());
+    // (Of its own thread: another may compile meanwhile.)
+    trace::sort(&mut compiling);
+    let of_tracks = compiling.chunk_by(|a, b| a.0 == b.0);
+    let of_tracks: Vec<(TrackId, Vec<Interval>)> = of_tracks
+        .filter_map(|own| Some((own.first()?.0, union(own.iter().map(|(_, of)| *of).collect()))))
+        .collect();
+    products.retain(|(_, track, times)| {
+        let own = of_tracks.iter().find(|(of, _)| of == track);
+        own.is_none_or(|(_, own)| touching(own, *times).is_empty())
+    });
     let calls = calls.union();
     let between = calls.windows(2).map(|pair| (pair[0].1, pair[1].0));
     let quiet: Vec<Interval> = between.filter(|(from, to)| to - from >= LONG_NS).collect();
     // By name: the products outside these times, and those among them with a call.
     let mut elsewhere: BTreeMap<StringId, (u64, u64)> = BTreeMap::new();
     let mut within: Vec<(StringId, usize)> = Vec::new();
-    for (name, times) in &products {
+    for (name, _, times) in &products {
         match touching(&quiet, *times) {
             [stretch] if stretch.0 <= times.0 && times.1 <= stretch.1 => {
                 within.push((*name, quiet.partition_point(|other| other.0 < stretch.0)));

@@ -47,12 +47,12 @@ impl LostCalls {
         let most = all.iter().max_by_key(|lost| length(&lost.times))?;
         let (time, devices) = (units::time(length(&most.times)), most.devices.join(", "));
         let when = match (devices.is_empty(), all.len()) {
-            (true, _) => format!("For {time}"),
-            (false, 1) => format!("For {time}, on the rank of GPU {devices},"),
-            (false, n) => format!("For up to {time} (GPU {devices}), on {n} ranks,"),
+            (true, _) => format!("for {time}"),
+            (false, 1) => format!("for {time} on the rank of GPU {devices}"),
+            (false, n) => format!("on {n} ranks, for up to {time} (GPU {devices})"),
         };
         Some(format!(
-            "{when} ops go on that launch kernels elsewhere, and no runtime call is recorded"
+            "No runtime call is recorded {when}, although ops run that launch kernels elsewhere"
         ))
     }
 }

@@ -12,7 +12,7 @@
 //!
 //! Constraints of this crate:
 //!
-//! * every bound of an advice comes from here, or is smaller than what would come from here;
+//! * a bound on work that goes away comes from here (docs/adr/0027-one-replay-for-bounds.md has the others);
 //! * it knows no advice: what goes away with a change is its caller's matter.
 
 #![warn(unreachable_pub)]

@@ -66,10 +66,8 @@ impl Whole {
             Self::TimedIterations => "the iterations without the profiler",
             Self::GpuSpan => "the GPU span",
             Self::WithoutSetUp => "the GPU span without set-up",
-            Self::WithoutBlocked => "the GPU span without the time in which work was queued",
-            Self::WithoutBoth => {
-                "the GPU span without set-up and the time in which work was queued"
-            }
+            Self::WithoutBlocked => "the GPU span without the blocked time",
+            Self::WithoutBoth => "the GPU span without set-up and the blocked time",
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The broadcast of buffers with which a forward pass of DistributedDataParallel begins.
 
-use timeline::intervals::{Interval, both, union};
+use timeline::intervals::{Interval, holds, union};
 
 use super::Device;
 
@@ -19,14 +19,18 @@ const OPS: [&str; 5] = [
 ];
 
 impl Device<'_> {
-    /// When the CPU broadcasts the buffers of a model, in the time that its bar is of.
+    /// When the CPU broadcasts the buffers of a model, in the iterations that its bar is of.
     #[must_use]
     pub fn broadcasts_buffers(&self) -> Vec<Interval> {
         let slices = self.facts.slices;
         let forward = slices.names_with(FORWARD);
         let launching = self.launching_threads();
         let ops = slices.closed_ops();
-        let found = slices.annotations.iter().filter_map(|pass| {
+        let windows = self.facts.told_on_cpu();
+        let is_told = |pass: &&host::HostSlice| {
+            windows.as_ref().is_none_or(|windows| holds(windows, pass.start_ns))
+        };
+        let found = slices.annotations.iter().filter(is_told).filter_map(|pass| {
             let thread = slices.thread(pass.row);
             if !forward[slices.trace.name(pass.row).0 as usize] || !launching.contains(&thread) {
                 return None;
@@ -48,6 +52,6 @@ impl Device<'_> {
             }
             sends.then_some((from_ns, until_ns))
         });
-        both(&union(found.collect()), &self.window())
+        union(found.collect())
     }
 }

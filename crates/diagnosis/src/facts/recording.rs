@@ -12,7 +12,7 @@ const WITH_STACKS: f64 = 4.6;
 const WITHOUT_STACKS: f64 = 1.7;
 
 /// A device that is busy for this share limits the run itself.
-const BUSY: f64 = 0.8;
+pub(super) const BUSY: f64 = 0.8;
 
 impl Device<'_> {
     /// Its work and the window of it, where without the profiler that work may be what limits the run: recording makes the CPU slower,

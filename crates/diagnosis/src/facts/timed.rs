@@ -4,6 +4,7 @@ use host::links::GpuSlice;
 use report::units::{percent, time};
 use timeline::intervals::{holds, length, union};
 
+use super::recording::BUSY;
 use super::{Device, Facts};
 use crate::Iteration;
 
@@ -11,9 +12,6 @@ use crate::Iteration;
 /// work alone. (Recording adds time to kernels that run beside each other, or in graphs: up to 1.3 times on an H200, docs/measured.md.)
 const LONGER: f64 = 1.1;
 const SHORTER: f64 = 0.75;
-
-/// A GPU that works for this share of an iteration limits it itself.
-const BUSY: f64 = 0.8;
 
 /// An iteration without the profiler, and what the recording has of one on average, in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,8 +74,8 @@ impl Timed {
     #[must_use]
     pub fn sentence(&self) -> String {
         format!(
-            " Without the profiler an iteration takes {} ({} as recorded), and the GPU works for {} of it: late launches cost {} of it at \
-             most.",
+            " Without the profiler an iteration takes {} ({} as recorded), and the GPU computes and copies for {} of it: late launches cost {} of it \
+             at most.",
             time(self.ns),
             time(self.recorded_ns),
             time(self.work_ns.min(self.ns)),
@@ -99,8 +97,15 @@ impl Device<'_> {
     /// iterations.
     #[must_use]
     pub fn timed(&self) -> Option<Timed> {
+        let all =
+            self.facts.timed.get_or_init(|| self.facts.of_each(|device| device.against_recorded()));
+        all.get(self.id as usize).copied().flatten()
+    }
+
+    fn against_recorded(&self) -> Option<Timed> {
         let ns = self.facts.iteration_ns?;
-        let warm: Vec<&Iteration> = self.facts.iterations.as_ref()?.warm().collect();
+        let list = &self.facts.iterations.as_ref()?.list;
+        let warm: Vec<&Iteration> = list.iter().filter(|one| one.cold.is_none()).collect();
         let n = i64::try_from(warm.len()).ok().filter(|n| *n > 0)?;
         let windows = union(warm.iter().map(|one| one.window()).collect());
         // (Work that an iteration launches may run after it; communication lasts as long as the ranks wait for each other.)
@@ -110,8 +115,15 @@ impl Device<'_> {
         let own = self.slices().filter(is_launched);
         let work_ns = length(&union(own.map(|one| one.slice.interval()).collect()));
         let lasts = |one: &&Iteration| one.dur_ns.max(one.gpu_span_ns.unwrap_or_default());
-        let recorded_ns: i64 = warm.iter().map(lasts).sum();
-        Some(Timed { ns, recorded_ns: recorded_ns / n, work_ns: work_ns / n, n })
+        let longest_ns = warm.iter().map(lasts).sum::<i64>() / n;
+        // (Passes have pauses between them.)
+        let mut apart: Vec<i64> = list
+            .windows(2)
+            .filter(|pair| pair.iter().all(|one| one.cold.is_none()))
+            .map(|pair| pair[1].window().0.saturating_sub(pair[0].window().0))
+            .collect();
+        let recorded_ns = longest_ns.max(timeline::median(&mut apart).unwrap_or_default());
+        Some(Timed { ns, recorded_ns, work_ns: work_ns / n, n })
     }
 
     /// A bound on what a change saves that takes `gpu_ns` of work from the GPU, and launches: without the profiler no more than all

@@ -13,7 +13,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     for device in facts.devices() {
         found.extend(super::in_annotations::check(facts, &device));
         found.extend(super::one_call::check(facts, &device));
-        found.extend(super::ddp_buffers::check(facts, &device));
+        found.extend(super::ddp_buffers::check(&device));
     }
     found
 }
@@ -49,7 +49,7 @@ fn late(facts: &Facts<'_>) -> Vec<Finding> {
                 .level(Level::of_share(share))
                 .confidence(device.confidence_of_launches().min(Confidence::Medium))
                 .on(device.name)
-                .bound(device.without_profiler_ns(late, 0))
+                .bound(late)
                 .with("wall", "idle until late launches", time(late))
                 .with(
                     format!("gaps.{}.all.host_ns", device.name),

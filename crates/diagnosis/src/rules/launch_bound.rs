@@ -48,7 +48,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             Finding::fact(Rule::LaunchBound, "launch_bound", observation)
                 .level(Level::of_share(late_pct / 100.0))
                 .on(device.name)
-                .bound(device.without_profiler_ns(bound, 0))
+                .bound(bound)
                 .confidence(device.confidence_of_launches())
                 .means(
                     format!(

@@ -19,9 +19,10 @@ fn timed_otherwise(facts: &Facts<'_>) -> Option<Finding> {
     let timed: Vec<_> = facts.devices().filter_map(|device| device.timed()).collect();
     let why = match timed.first() {
         _ if timed.iter().any(|timed| timed.fits()) => return None,
-        None => "the file has no iterations".to_owned(),
+        None if facts.iterations.is_some() => "it has no work of a GPU".to_owned(),
+        None => "it has no iterations".to_owned(),
         Some(timed) => format!(
-            "one takes {} as recorded, and the GPU works for {} of it",
+            "one takes {} as recorded, and the GPU computes and copies for {} of it",
             time(timed.recorded_ns),
             time(timed.work_ns)
         ),

@@ -75,6 +75,8 @@ pub struct FuseRow {
 pub struct Together {
     /// How many.
     pub n_stages: usize,
+    /// GPU time that goes away in all of them, in ns.
+    pub gone_ns: i64,
     /// Whether this is the row of the stage in which most goes away.
     pub is_first: bool,
     /// The wall time that goes away in all of them at most, in ns.

@@ -95,7 +95,7 @@ fn join_stages(rows: &mut [FuseRow], judged: &[(Accepted, Option<Advice>)], wall
             .filter_map(|(_, advice)| advice.as_ref().filter(|advice| advice.path == path));
         let mut removed: Vec<Removed> = advice.flat_map(|it| it.removed.clone()).collect();
         trace::sort(&mut removed);
-        let saved_ns = wall.saved_without(&removed);
+        let (saved_ns, gone_ns) = (wall.saved_without(&removed), gone_ns(&removed));
         let (n_stages, saved_pct) = (stages.len(), percent(saved_ns, wall.span_ns));
         let text = format!(
             " The same change acts in {n_stages} stages. In all of them it saves at most {} ({} of {}).",
@@ -106,7 +106,8 @@ fn join_stages(rows: &mut [FuseRow], judged: &[(Accepted, Option<Advice>)], wall
         for (nth, at) in stages.into_iter().enumerate() {
             let row = &mut rows[at];
             row.priority = Priority::of(saved_ns, wall.span_ns).or(row.priority);
-            row.together = Some(Together { n_stages, is_first: nth == 0, saved_ns, saved_pct });
+            row.together =
+                Some(Together { n_stages, gone_ns, is_first: nth == 0, saved_ns, saved_pct });
             row.rationale.push_str(&text);
         }
     }

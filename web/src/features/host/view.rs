@@ -89,14 +89,14 @@ fn iteration_field(props: &Props) -> Html {
         let Some(field) = event.target_dyn_into::<HtmlInputElement>() else { return };
         // (What is no number is no time, as nothing is.)
         let ms = Some(field.value_as_number()).filter(|ms| (0.0..MOST_MS).contains(ms));
-        let iteration_ns = ms.map(|ms| (ms * 1e6) as i64).filter(|ns| *ns > 0);
+        let iteration_ns = ms.map(|ms| (ms * 1e6).round() as i64).filter(|ns| *ns > 0);
         tasks.dispatch(Action::IterationTimed(job, iteration_ns));
     });
-    // (Of one in ns, the thousandth part is in µs, of which a thousand are one ms.)
-    let value = props.file.iteration_ns.map(|ns| in_us(ns / 1_000)).unwrap_or_default();
+    // (`in_us` writes thousandths: of µs those are ms.)
+    let value = props.file.iteration_ns.map(|ns| in_us((ns + 500) / 1_000)).unwrap_or_default();
     html! {
         <label class="step-picker" title="The wall time of many iterations, divided by their number">
-            <span>{ "An iteration without the profiler (ms)" }</span>
+            <span>{ "Iteration time without the profiler (ms)" }</span>
             <input type="number" min="0" step="any" {value} {onchange} data-testid="iteration-ms" />
         </label>
     }
