@@ -110,6 +110,18 @@ pub(super) const RULES: &[Rule] = &[
         },
     },
     Rule {
+        class: Class::Cast,
+        what: "kept by the cache of autocast until it ends",
+        confidence: Confidence::High,
+        holds: |life, _| life.death.is_some_and(|death| death.names.is_cache_cleared),
+    },
+    Rule {
+        class: Class::Cast,
+        what: "copied by autocast, in use at the end of the recording",
+        confidence: Confidence::High,
+        holds: |life, _| life.birth.is_some_and(|birth| birth.names.is_cast) && life.is_in_use(),
+    },
+    Rule {
         class: Class::Activation,
         what: "allocated in forward, freed in backward",
         confidence: Confidence::High,

@@ -52,8 +52,10 @@ pub(super) const LEVERS: &[Lever] = &[
     },
     Lever {
         class: Class::Cast,
-        why: "Autocast copies each weight once per forward pass, and autograd keeps the copies until backward has used them.",
-        action: "Hold the weights in the lower precision, so that autocast makes no copies; or checkpoint the modules.",
+        why: "Autocast copies each weight at its first use: its cache keeps the copies until torch.autocast ends, and autograd until backward \
+              has used them.",
+        action: "Hold the weights in the lower precision, so that autocast makes no copies. Or, without backward, set cache_enabled=False of \
+                 torch.autocast: it then copies at each use; with backward, checkpoint the modules.",
         stays: "Copies of activations, which these blocks include, stay where the weights alone change.",
     },
     Lever {
