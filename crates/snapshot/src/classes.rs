@@ -16,11 +16,12 @@ use report::{Cell, Column, Confidence, Row, Unit};
 use serde::Serialize;
 
 use crate::amounts::amount;
+use crate::leader::{Leader, leader};
 use crate::model::Snapshot;
 use crate::shown::Shown;
-use crate::site::{Phase, Sites};
+use crate::site::{NO_STACK, Phase, Sites};
 use falls::Lives;
-pub(crate) use falls::{AtPeak, Falls, function_of};
+pub(crate) use falls::{AtPeak, Falls};
 pub(crate) use marks::Marks;
 pub(crate) use rebound::Rebound;
 use rules::{MAYBE_ACTIVATIONS, NEVER_USED, NOT_YET_FREED, RULES, Rule};
@@ -134,7 +135,7 @@ pub(crate) fn classes(
     // (A ring of events may have lost those of a step that is marked.)
     let has_step = snapshot.annotations.iter().any(|mark| mark.name.starts_with("Optimizer.step"));
     classes.is_before_backward = run.is_training && !run.has_backward && !has_step;
-    let class = classes.largest().map(|largest| largest.0);
+    let class = classes.largest(true).map(|largest| largest.0);
     let at = (levels.get(peak).copied().unwrap_or_default(), peak);
     let is_replaced = classes.state.1 > 0;
     classes.falls = lives.falls((levels, shown.settled), at, class, (&snapshot.stacks, sites));
@@ -265,17 +266,22 @@ impl Sums {
 }
 
 impl Classes {
-    /// The known class that stays and has most bytes at the peak, with its bytes, and the site that holds most of them.
-    pub(crate) fn largest(&self) -> Option<(Class, i64, &str, i64)> {
+    /// The known class that stays and has most bytes at the peak, with its bytes, and the call site that holds most of them.
+    /// `with_nameless`: bytes without a stack count.
+    #[inline(never)]
+    pub(crate) fn largest(&self, with_nameless: bool) -> Option<(Class, i64, Leader)> {
         let mut sums: BTreeMap<Class, i64> = BTreeMap::new();
         let stays = |class| !matches!(class, Class::Unknown | Class::Temporary | Class::Workspace);
-        for row in self.rows.iter().filter(|row| stays(row.class)) {
-            let sum = sums.entry(row.class).or_default();
-            *sum = sum.saturating_add(row.peak_bytes);
+        let is_in =
+            |row: &&(Class, String, i64)| stays(row.0) && (with_nameless || row.1 != NO_STACK);
+        for row in self.peak_sites.iter().filter(is_in) {
+            let sum = sums.entry(row.0).or_default();
+            *sum = sum.saturating_add(row.2);
         }
         let (class, bytes) = sums.into_iter().max_by_key(|(_, bytes)| *bytes)?;
-        let site = self.peak_sites.iter().find(|site| site.0 == class)?;
-        Some((class, bytes, &site.1, site.2))
+        let own = self.peak_sites.iter().filter(is_in).filter(|row| row.0 == class);
+        let own: Vec<(&str, i64)> = own.map(|row| (&*row.1, row.2)).collect();
+        Some((class, bytes, leader(&own)?))
     }
 
     /// Bytes of a class at the peak.

@@ -3,6 +3,7 @@
 use super::rebound::Rebound;
 use super::{Class, Life};
 use crate::inside::inside;
+use crate::leader::{function_of, is_same_function};
 use crate::site::{Sites, Update};
 use crate::stacks::{StackId, Stacks};
 
@@ -121,16 +122,6 @@ impl Steady {
     }
 }
 
-/// File and function of a call site; `None` for one of another form.
-#[inline(never)]
-pub(crate) fn function_of(site: &str) -> Option<String> {
-    let (rest, function) = site.rsplit_once(':')?;
-    let (file, line) = rest.rsplit_once(':')?;
-    // (A whole script is no function.)
-    let is_function = function != "<module>" && line.parse::<u32>().is_ok();
-    is_function.then(|| format!("{file}:{function}"))
-}
-
 /// A call site: bytes, name, number.
 type Named<'a> = (i64, &'a str, usize);
 
@@ -139,17 +130,15 @@ fn function(sites: &[Named<'_>], level: i64) -> Option<(i64, String, Vec<usize>)
     // (Of few lines that are enough together the largest one has a part of it.)
     let parts = 100 * MOST_LINES as i64;
     let is_part = |bytes: i64| bytes.saturating_mul(parts) >= level.saturating_mul(LEAST_OF_PEAK);
-    let of = |name: String| {
-        let is_own = |site: &&Named<'_>| function_of(site.1).as_ref() == Some(&name);
+    let of = |first: &str| {
+        let is_own = |site: &&Named<'_>| is_same_function(site.1, first);
         let own = sites.iter().filter(is_own);
         let bytes = own.clone().fold(0_i64, |sum, site| sum.saturating_add(site.0));
         let found: Vec<usize> = own.map(|site| site.2).collect();
-        (found.len() <= MOST_LINES).then_some((bytes, name, found))
+        (found.len() <= MOST_LINES).then_some((bytes, function_of(first)?, found))
     };
     let named = sites.iter().filter(|site| is_part(site.0));
-    named
-        .filter_map(|site| of(function_of(site.1)?))
-        .max_by(|a, b| a.0.cmp(&b.0).then_with(|| b.1.cmp(&a.1)))
+    named.filter_map(|site| of(site.1)).max_by(|a, b| a.0.cmp(&b.0).then_with(|| b.1.cmp(&a.1)))
 }
 
 impl Lives {

@@ -8,6 +8,7 @@ use super::peak::{LEAST_CLASS, NEARLY_EQUAL, calls, falls};
 use crate::amounts::{percent, size};
 use crate::claim::put;
 use crate::classes::Class;
+use crate::leader::leader;
 use crate::report::Timeline;
 use crate::site::of_it_in;
 
@@ -29,10 +30,11 @@ pub(super) fn attention(device: &str, timeline: &Timeline, to: &mut Vec<Finding>
     let bytes = sites.iter().fold(0_i64, |sum, (_, bytes)| sum.saturating_add(*bytes));
     let share = percent(bytes, peak);
     let Some(rest) = timeline.classes.falls.attention else { return };
-    let Some((site, most)) = sites.first().filter(|_| share >= LEAST_ATTENTION) else { return };
-    let most = match bytes == *most {
-        true => format!("all from {site}"),
-        false => format!("{} of them from {site}", size(*most)),
+    let rows: Vec<(&str, i64)> = sites.iter().map(|(site, bytes)| (&**site, *bytes)).collect();
+    let Some(most) = leader(&rows).filter(|_| share >= LEAST_ATTENTION) else { return };
+    let most = match bytes == most.bytes {
+        true => format!("all from {most}"),
+        false => format!("{} of them from {most}", size(most.bytes)),
     };
     let observation = format!(
         "Device {device}: {} of the {} in use at the peak ({share:.0}%) were allocated in functions of attention that take a softmax, {most}.",
@@ -191,7 +193,7 @@ pub(super) fn unused_graph(device: &str, timeline: &Timeline, to: &mut Vec<Findi
     let observation = observation + &graphs.map_or_else(String::new, |it| calls(it, "the graphs"));
     let rest = timeline.classes.falls.class.filter(|_| is_all);
     let rest =
-        rest.filter(|_| timeline.classes.largest().is_some_and(|it| it.0 == Class::Activation));
+        rest.filter(|_| timeline.classes.largest(true).is_some_and(|it| it.0 == Class::Activation));
     put(
         to,
         "graph-without-backward",

@@ -6,6 +6,7 @@ use report::{Confidence, Finding};
 use crate::amounts::{percent, size};
 use crate::claim::put;
 use crate::classes::{AtPeak, Class, Falls, Rebound};
+use crate::leader::{function_of, lines_of};
 use crate::report::Timeline;
 use crate::site::{NO_STACK, of_it_in};
 use crate::spelling::has;
@@ -89,12 +90,6 @@ pub(super) fn falls(
         .to_owned()
 }
 
-/// How many lines of a function are summed, if several are.
-#[inline(never)]
-fn lines_of(of: &AtPeak) -> String {
-    if of.n_lines > 1 { format!(" ({} of its lines together)", of.n_lines) } else { String::new() }
-}
-
 /// That results of several calls are in use at once, as the end of an observation.
 pub(super) fn calls(of: &Rebound, what: &str) -> String {
     format!(
@@ -160,7 +155,8 @@ pub(super) fn peak(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
     let Falls { sites: Some(rest), makers, .. } = &timeline.classes.falls else { return };
     let [top, others @ ..] = makers.as_slice() else { return };
     // (What is there from the first events to the end is what the recording is about: nothing frees it earlier.)
-    if named.is_some_and(|site| *site == top.site) || top.stands_from.is_some() {
+    let is_named = |name: String| name == top.site || Some(name) == function_of(&top.site);
+    if named.is_some_and(is_named) || top.stands_from.is_some() {
         return;
     }
     // (Temporaries of the optimizer have a finding of their own.)
@@ -182,7 +178,7 @@ pub(super) fn peak(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
     let mut observation = format!(
         "Device {device}: {}{} allocated {} of the {} in use at the peak ({:.0}%) in {}{}.",
         top.site,
-        lines_of(top),
+        lines_of(top.n_lines),
         size(top.bytes),
         size(top.level),
         percent(top.bytes, top.level),
@@ -195,7 +191,7 @@ pub(super) fn peak(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
             size(other.level),
             count(other.event as u64),
             other.site,
-            lines_of(other),
+            lines_of(other.n_lines),
             size(other.bytes),
             of_it_in(other.inside.as_ref())
         ));
@@ -242,30 +238,26 @@ pub(super) fn peak(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
 }
 
 /// What most of the peak is for; returns the call site that it names.
-fn class_of_peak<'a>(
-    device: &str,
-    timeline: &'a Timeline,
-    to: &mut Vec<Finding>,
-) -> Option<&'a str> {
+fn class_of_peak(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) -> Option<String> {
     let peak = timeline.replay.peak_requested;
-    let (class, bytes, site, of_site) = timeline.classes.largest()?;
+    let (class, bytes, most) = timeline.classes.largest(true)?;
     let (share, lever) = (percent(bytes, peak), LEVERS.iter().find(|of| of.class == class)?);
     if share < LEAST_CLASS {
         return None;
     }
     // (They have a finding of their own.)
     if class == Class::Activation && timeline.classes.never_used.saturating_mul(2) >= bytes {
-        return Some(site);
+        return Some(most.name);
     }
     let rest = timeline.classes.falls.class?;
-    let most = match site {
+    let from = match &*most.name {
         NO_STACK => String::new(),
-        site if of_site == bytes => format!(", all from {site}"),
-        site => format!(", {} of them from {site}", size(of_site)),
+        _ if most.bytes == bytes => format!(", all from {most}"),
+        _ => format!(", {} of them from {most}", size(most.bytes)),
     };
     let least = if timeline.classes.may_be_more(class) { "at least " } else { "" };
     let observation = format!(
-        "Device {device}: {least}{} of the {} in use at the peak ({share:.0}%) are {}{most}.",
+        "Device {device}: {least}{} of the {} in use at the peak ({share:.0}%) are {}{from}.",
         size(bytes),
         size(peak),
         class.label(),
@@ -298,5 +290,5 @@ fn class_of_peak<'a>(
         timeline.classes.confidence(class),
         [&observation, lever.why, lever.action, &validation, &format!("classes.{device}")],
     );
-    Some(site)
+    Some(most.name)
 }
