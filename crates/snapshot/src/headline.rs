@@ -4,6 +4,7 @@ use report::Confidence;
 use report::units::count;
 
 use crate::amounts::{percent, share, size};
+use crate::classes::Class;
 use crate::findings::{LEAST_CLASS, at};
 use crate::leader::{Leader, leader};
 use crate::report::{OomRow, SnapshotReport, Timeline};
@@ -194,12 +195,11 @@ fn steady(timeline: &Timeline) -> String {
 fn holder_at_peak(timeline: &Timeline) -> String {
     let (sites, whole) = (&timeline.replay.peak_sites, timeline.replay.peak_requested);
     let most = sites.first().map_or(0, |top| top.bytes);
-    // (A function that holds nearly all of a class says more than the class.)
     let of_function = leader_of(sites).map_or(0, |of| of.bytes);
-    let is_more = |bytes: i64| bytes > most && percent(of_function, bytes) < MOST_OF_CLASS;
-    let class = timeline.classes.largest(true);
-    let class =
-        class.filter(|(_, bytes, _)| is_more(*bytes) && percent(*bytes, whole) >= LEAST_CLASS);
+    let class = timeline.classes.largest(true).filter(|(class, bytes, _)| {
+        let is_more = *bytes > most && says_more(*class, *bytes, of_function);
+        is_more && percent(*bytes, whole) >= LEAST_CLASS
+    });
     let Some((class, bytes, of_class)) = class else {
         return holder(sites, whole, Some(timeline));
     };
@@ -235,12 +235,19 @@ fn leader_of(sites: &[SiteRow]) -> Option<Leader> {
     leader(&rows)
 }
 
+/// Whether a class says more than the call site or function that holds most: one that holds nearly all of the class says more, but not
+/// of what its lines make for the whole run.
+fn says_more(class: Class, bytes: i64, most: i64) -> bool {
+    let is_kept = matches!(class, Class::OptimizerState | Class::Parameter | Class::Cast);
+    percent(most, bytes) < MOST_OF_CLASS || is_kept && most <= bytes
+}
+
 /// What most of the bytes with a stack are, where the largest class of them says more than their call sites; `rest` are these bytes.
 #[inline(never)]
 fn class_of_rest(timeline: &Timeline, next: &Leader, rest: i64) -> Option<String> {
     let (class, bytes, of_class) = timeline.classes.largest(false)?;
-    let is_more = percent(next.bytes, bytes) < MOST_OF_CLASS && percent(bytes, rest) >= LEAST_CLASS;
-    is_more.then(|| {
+    let is_told = says_more(class, bytes, next.bytes) && percent(bytes, rest) >= LEAST_CLASS;
+    is_told.then(|| {
         format!("; {} of the rest {}{}", size(bytes), class.label(), from(&of_class, bytes))
     })
 }
@@ -249,6 +256,7 @@ fn class_of_rest(timeline: &Timeline, next: &Leader, rest: i64) -> Option<String
 #[inline(never)]
 fn from(of: &Leader, all: i64) -> String {
     match percent(of.bytes, all) >= LEAST_SHARE && of.name != NO_STACK {
+        true if of.bytes == all => format!(" (all from {of})"),
         true => format!(" ({} from {of})", size(of.bytes)),
         false => String::new(),
     }
