@@ -62,6 +62,13 @@ fn tensors_made_anew_are_bounded_by_the_peak_without_both() {
         own["validation"],
         "With each old tensor overwritten by its new one, the recorded events peak at 24.0 MiB instead of 32.0 MiB."
     );
+    // The old state and the new one are told apart.
+    let own = finding(&report, "peak-class").unwrap();
+    assert_eq!(
+        own["observation"],
+        "Device 0: 16.0 MiB of the 32.0 MiB in use at the peak (50%) are optimizer state, 8.00 MiB of them from \
+         /app/run.py:20:__init__; 8.00 MiB of it are older copies that the optimizer has already made anew."
+    );
 }
 
 const CAST: Stack = &[

@@ -98,6 +98,8 @@ pub(crate) struct Falls {
     pub(crate) graphs: Option<Rebound>,
     /// The peak where each tensor that the optimizer makes in place of an older one has the same memory.
     pub(crate) merged: i64,
+    /// Bytes of the largest known class at the peak that the optimizer has made anew and not freed yet: they are there a second time.
+    pub(crate) twice: i64,
     /// The first level that the replays count: 0, except where another peak than the first is shown.
     pub(crate) from: usize,
     /// What the next step needs, where that is more than the recorded peak.
@@ -344,6 +346,14 @@ impl Lives {
                     (held.shared_to > held.from).then_some((held.from, to))
                 })
                 .0,
+            twice: {
+                let is_twice = |held: &&Held| {
+                    let to = held.shared_to.min(held.to);
+                    Some(held.class) == class && held.from <= at && at <= to
+                };
+                let own = self.0.iter().filter(is_twice);
+                own.fold(0_i64, |sum, held| sum.saturating_add(held.size))
+            },
             ..Falls::default()
         };
         let (mut known, mut next) = (Vec::new(), (peak, at));

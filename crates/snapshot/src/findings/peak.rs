@@ -256,8 +256,15 @@ fn class_of_peak(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) -> Op
         _ => format!(", {} of them from {most}", size(most.bytes)),
     };
     let least = if timeline.classes.may_be_more(class) { "at least " } else { "" };
+    let twice = match timeline.classes.falls.twice {
+        0 => String::new(),
+        twice => format!(
+            "; {} of it are older copies that the optimizer has already made anew",
+            size(twice)
+        ),
+    };
     let observation = format!(
-        "Device {device}: {least}{} of the {} in use at the peak ({share:.0}%) are {}{from}.",
+        "Device {device}: {least}{} of the {} in use at the peak ({share:.0}%) are {}{from}{twice}.",
         size(bytes),
         size(peak),
         class.label(),
