@@ -17,6 +17,7 @@ use crate::model::Snapshot;
 use crate::report::{SnapshotReport, Timeline};
 use crate::site::ANOMALY;
 
+pub(crate) use classes::within_activations;
 pub(crate) use oom::at;
 pub(crate) use peak::LEAST_CLASS;
 

@@ -1,10 +1,11 @@
 //! The report on a snapshot as sections and tables.
 
 use report::units::{count, plural};
-use report::{Cell, Column, Row, Section, Table, Unit};
+use report::{Cell, Column, Finding, Row, Section, Table, Unit};
 use serde::Serialize;
 
 use crate::amounts::{amount, percent, size};
+use crate::findings::within_activations;
 use crate::headline::headline;
 use crate::intro::intro;
 use crate::report::{DeviceReport, SnapshotReport, Timeline};
@@ -124,7 +125,8 @@ impl SnapshotReport {
         let mut summary = Section::new("memory", "Memory");
         let first = headline(self);
         summary.intro = intro(self, first.as_ref());
-        summary.findings.clone_from(findings);
+        let is_told = |finding: &&Finding| !self.is_within_another(finding);
+        summary.findings = findings.iter().filter(is_told).cloned().collect();
         let mut sections = vec![summary];
         let first = first.map(|(device, _)| device);
         for (device, figures) in devices {
@@ -150,6 +152,21 @@ impl SnapshotReport {
             }
         }
         sections
+    }
+}
+
+impl SnapshotReport {
+    /// Whether another finding of the same device says what a finding says.
+    fn is_within_another(&self, finding: &Finding) -> bool {
+        let is_of = |device: &str| {
+            let mut evidence = finding.evidence.iter();
+            evidence.any(|place| place.split('.').nth(1) == Some(device))
+        };
+        finding.rule == "unfused-attention"
+            && self.devices.iter().any(|(device, figures)| {
+                let timeline = figures.timeline.as_ref().filter(|_| is_of(device));
+                timeline.and_then(within_activations).is_some()
+            })
     }
 }
 

@@ -21,6 +21,12 @@ const LEAST_UNUSED: f64 = 10.0;
 /// State that is replaced is worth a finding from this share of the peak on, in percent.
 const LEAST_REPLACED: f64 = 5.0;
 
+/// Attention that saves less on top of what the finding on activations saves, in percent of the peak, is no finding of its own.
+const LEAST_GAIN: f64 = 5.0;
+
+/// Bytes are among others from this part on, in percent.
+const NEARLY_ALL: f64 = 90.0;
+
 /// Temporaries of the optimizer are worth a finding from this share of the peak on, in percent.
 const LEAST_TEMPORARIES: f64 = 10.0;
 
@@ -93,6 +99,34 @@ fn on_top(timeline: &Timeline) -> String {
         size(both),
         size(without)
     )
+}
+
+/// What attention alone would save, where the finding on activations is about the same bytes and saves as much without it: that finding
+/// then has it.
+#[inline(never)]
+pub(crate) fn within_activations(timeline: &Timeline) -> Option<String> {
+    let Timeline { classes, replay, ooms, .. } = timeline;
+    let (bytes, without, both) = classes.falls.both?;
+    let rest = classes.falls.attention?;
+    let all = classes.attention.iter().fold(0_i64, |sum, (_, bytes)| sum.saturating_add(*bytes));
+    let gain = percent(without.saturating_sub(both), replay.peak_requested);
+    let is_unused = percent(classes.never_used, replay.peak_requested) >= LEAST_UNUSED;
+    // (Of a failed allocation another finding has the activations.)
+    let is_told = is_unused
+        || ooms.is_empty() && classes.falls.class.is_some() && !on_top(timeline).is_empty();
+    if !is_told || percent(bytes, all) < NEARLY_ALL || gain >= LEAST_GAIN {
+        return None;
+    }
+    // (A graph that is not kept needs nothing else.)
+    Some(match is_unused {
+        true => String::new(),
+        false => format!(
+            " Or, without computing anything twice, compute attention with torch.nn.functional.scaled_dot_product_attention: the functions \
+             of attention that take a softmax hold {} of these, and without them the recorded events peak at {}.",
+            size(all),
+            size(rest)
+        ),
+    })
 }
 
 /// Copies of weights by autocast that are used after the weights have changed.

@@ -3,6 +3,7 @@
 use report::units::{count, plural};
 use report::{Confidence, Finding};
 
+use super::within_activations;
 use crate::amounts::{percent, size};
 use crate::claim::put;
 use crate::classes::{AtPeak, Class, Falls, Rebound};
@@ -291,11 +292,13 @@ fn class_of_peak(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) -> Op
         ),
         None => falls(timeline, what, (peak, rest), lever.stays),
     };
+    let attention = within_activations(timeline).filter(|_| class == Class::Activation);
+    let action = lever.action.to_owned() + &attention.unwrap_or_default();
     put(
         to,
         "peak-class",
         timeline.classes.confidence(class),
-        [&observation, lever.why, lever.action, &validation, &format!("classes.{device}")],
+        [&observation, lever.why, &action, &validation, &format!("classes.{device}")],
     );
     Some(most.name)
 }
