@@ -24,7 +24,7 @@ use falls::Lives;
 pub(crate) use falls::{AtPeak, Falls};
 pub(crate) use marks::Marks;
 pub(crate) use rebound::Rebound;
-use rules::{MAYBE_ACTIVATIONS, NEVER_USED, NOT_YET_FREED, RULES, Rule};
+use rules::{MAYBE_ACTIVATIONS, NEVER_USED, NOT_YET_FREED, RULES, Rule, STANDING};
 use told::told;
 pub(crate) use told::{Life, lives};
 
@@ -289,6 +289,12 @@ impl Classes {
     pub(crate) fn bytes_of(&self, class: Class) -> i64 {
         let rows = self.rows.iter().filter(|row| row.class == class);
         rows.fold(0, |sum, row| sum.saturating_add(row.peak_bytes))
+    }
+
+    /// Bytes without a stack that no event allocates or frees.
+    pub(crate) fn standing(&self) -> i64 {
+        let row = self.rows.iter().find(|row| row.rule == STANDING);
+        row.map_or(0, |row| row.peak_bytes)
     }
 
     /// Whether unknown bytes at the peak may be of a class.

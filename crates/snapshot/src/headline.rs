@@ -116,6 +116,9 @@ fn peak(device: &str, timeline: &Timeline, report: &SnapshotReport) -> String {
     };
     let nameless = replay.peak_sites.first().filter(|top| top.site == NO_STACK);
     let nameless = nameless.map_or(0, |top| top.bytes.min(shown.untraced_bytes));
+    // (Who holds what stands all the time matters where memory is short: it is weights and state.)
+    let kept = if report.is_pressed(device) { 0 } else { timeline.classes.standing() };
+    let nameless = nameless.saturating_sub(kept);
     let holder = holder_at_peak(timeline);
     let subject = match timeline.cut {
         Some(_) => "Of what is recorded, memory",
@@ -125,7 +128,10 @@ fn peak(device: &str, timeline: &Timeline, report: &SnapshotReport) -> String {
         "{subject} in use peaks at {} on device {device}, {at}{scope}{}.{}",
         size(replay.peak_requested),
         holder,
-        match percent(nameless, replay.peak_requested) >= MOST_NAMELESS && !is_ranged {
+        match percent(nameless, replay.peak_requested) >= MOST_NAMELESS
+            && report.is_complete
+            && !is_ranged
+        {
             true =>
                 " Start recording before the model is loaded to see who holds what has no stack.",
             false => "",
@@ -255,11 +261,15 @@ fn class_of_rest(timeline: &Timeline, next: &Leader, rest: i64) -> Option<String
 /// Where most of the bytes of a class are from, in brackets; empty where a call site has little of them, which explains nothing.
 #[inline(never)]
 fn from(of: &Leader, all: i64) -> String {
-    match percent(of.bytes, all) >= LEAST_SHARE && of.name != NO_STACK {
-        true if of.bytes == all => format!(" (all from {of})"),
-        true => format!(" ({} from {of})", size(of.bytes)),
-        false => String::new(),
+    if percent(of.bytes, all) < LEAST_SHARE || of.name == NO_STACK {
+        return String::new();
     }
+    let part = if of.bytes == all { "all".to_owned() } else { size(of.bytes) };
+    let lines = match of.n_lines {
+        1 => String::new(),
+        n => format!(", {n} of its lines together"),
+    };
+    format!(" ({part} from {}{lines})", of.name)
 }
 
 /// The call site that holds most, where that says something.

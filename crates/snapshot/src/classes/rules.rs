@@ -60,6 +60,10 @@ const AT_FAILURE: &str = "allocated in forward, in use when memory ran out";
 const STILL_IN_USE: &str = "allocated in forward, in use at the end of the recording";
 const FREED_LATER: &str = "allocated in forward, freed later by other code";
 
+/// What no event of the recording allocates or frees.
+pub(super) const STANDING: &str =
+    "in use before the first event and after the last (weights, or state that is updated in place)";
+
 /// Activations that no backward pass reads.
 pub(super) const NEVER_USED: &str =
     "saved in forward for backward, freed with the graph without a backward pass";
@@ -296,7 +300,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         class: Class::Unknown,
-        what: "in use before the first event and after the last (weights, or state that is updated in place)",
+        what: STANDING,
         confidence: Confidence::Low,
         holds: |life, _| life.born.is_none() && life.birth.is_none() && life.is_in_use(),
     },
