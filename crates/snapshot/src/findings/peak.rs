@@ -8,6 +8,7 @@ use crate::amounts::{percent, size};
 use crate::claim::put;
 use crate::classes::{AtPeak, Class, Falls, Rebound};
 use crate::leader::{function_of, lines_of};
+use crate::leaks::LeakRow;
 use crate::report::Timeline;
 use crate::site::{NO_STACK, of_it_in};
 use crate::spelling::has;
@@ -150,28 +151,43 @@ fn of_calls(device: &str, timeline: &Timeline, top: &AtPeak, of: &Rebound, to: &
     );
 }
 
-/// The call sites that make the peak.
-pub(super) fn peak(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
-    let named = class_of_peak(device, timeline, to);
-    let Falls { sites: Some(rest), makers, .. } = &timeline.classes.falls else { return };
-    let [top, others @ ..] = makers.as_slice() else { return };
+/// Whether another finding says what the call sites of the peak do, or nothing can be done about them.
+fn is_told(
+    timeline: &Timeline,
+    (top, others): (&AtPeak, &[AtPeak]),
+    named: Option<String>,
+    leaks: &[LeakRow],
+) -> bool {
     // (What is there from the first events to the end is what the recording is about: nothing frees it earlier.)
     let is_named = |name: String| name == top.site || Some(name) == function_of(&top.site);
     if named.is_some_and(is_named) || top.stands_from.is_some() {
-        return;
+        return true;
+    }
+    // (Growing memory is a finding that says more.)
+    if others.is_empty() && leaks.iter().any(|leak| leak.site == top.site) {
+        return true;
     }
     // (Temporaries of the optimizer have a finding of their own.)
     let is_loop = top.inside.as_ref().is_some_and(|inside| has(&inside.0, "_multi_tensor_"));
     let temporaries = timeline.classes.falls.temporaries.as_ref();
     if is_loop && others.is_empty() && temporaries.is_some_and(|of| of.bytes == top.bytes) {
-        return;
+        return true;
     }
     // (A graph that no backward pass uses has a finding of its own.)
-    let is_graph = top.activations.saturating_mul(2) >= top.bytes;
     let unused = timeline.classes.never_used.saturating_mul(2);
-    if is_graph && unused >= timeline.classes.bytes_of(Class::Activation) {
+    top.activations.saturating_mul(2) >= top.bytes
+        && unused >= timeline.classes.bytes_of(Class::Activation)
+}
+
+/// The call sites that make the peak.
+pub(super) fn peak(device: &str, timeline: &Timeline, leaks: &[LeakRow], to: &mut Vec<Finding>) {
+    let named = class_of_peak(device, timeline, to);
+    let Falls { sites: Some(rest), makers, .. } = &timeline.classes.falls else { return };
+    let [top, others @ ..] = makers.as_slice() else { return };
+    if is_told(timeline, (top, others), named, leaks) {
         return;
     }
+    let is_graph = top.activations.saturating_mul(2) >= top.bytes;
     if let (Some(of), [], false) = (&top.rebound, others, is_graph) {
         of_calls(device, timeline, top, of, to);
         return;
