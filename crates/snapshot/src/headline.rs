@@ -237,8 +237,7 @@ fn holder_at_peak(timeline: &Timeline) -> String {
 /// The call site or the function that holds most of some rows.
 #[inline(never)]
 fn leader_of(sites: &[SiteRow]) -> Option<Leader> {
-    let rows: Vec<(&str, i64)> = sites.iter().map(|row| (&*row.site, row.bytes)).collect();
-    leader(&rows)
+    leader(&mut sites.iter().map(|row| (&*row.site, row.bytes)))
 }
 
 /// Whether a class says more than the call site or function that holds most: one that holds nearly all of the class says more, but not
@@ -258,18 +257,17 @@ fn class_of_rest(timeline: &Timeline, next: &Leader, rest: i64) -> Option<String
     })
 }
 
-/// Where most of the bytes of a class are from, in brackets; empty where a call site has little of them, which explains nothing.
+/// Where most of the bytes of a class are from; empty where a call site has little of them, which explains nothing.
 #[inline(never)]
 fn from(of: &Leader, all: i64) -> String {
     if percent(of.bytes, all) < LEAST_SHARE || of.name == NO_STACK {
         return String::new();
     }
-    let part = if of.bytes == all { "all".to_owned() } else { size(of.bytes) };
-    let lines = match of.n_lines {
-        1 => String::new(),
-        n => format!(", {n} of its lines together"),
-    };
-    format!(" ({part} from {}{lines})", of.name)
+    // (The lines of a function are in brackets.)
+    match of.n_lines {
+        1 => format!(" ({})", of.part(all, "")),
+        _ => format!(", {}", of.part(all, " of them")),
+    }
 }
 
 /// The call site that holds most, where that says something.
@@ -285,7 +283,7 @@ fn holder(sites: &[SiteRow], whole: i64, timeline: Option<&Timeline>) -> String 
                 true => {
                     let row = sites.get(1).filter(|_| next.n_lines == 1);
                     let detail = row.map_or_else(String::new, detail);
-                    format!("; {} of the rest from {next}{detail}", size(next.bytes))
+                    format!("; {} of the rest from {}{detail}", size(next.bytes), next.text())
                 }
                 false => String::new(),
             })
@@ -303,7 +301,12 @@ fn holder(sites: &[SiteRow], whole: i64, timeline: Option<&Timeline>) -> String 
     }
     let of_lines = |of: &Leader| of.n_lines > 1 && percent(of.bytes, whole) >= LEAST_SHARE;
     if let Some(of) = leader_of(sites).filter(of_lines) {
-        return format!(", {} ({}) of it from {of}", size(of.bytes), share(of.bytes, whole));
+        return format!(
+            ", {} ({}) of it from {}",
+            size(of.bytes),
+            share(of.bytes, whole),
+            of.text()
+        );
     }
     let least = if top.site.starts_with("<autograd>") { LEAST_NODE } else { LEAST_SHARE };
     if percent(top.bytes, whole) < least {

@@ -1,6 +1,6 @@
 //! The call site that holds most of something, or the function whose lines do together.
 
-use std::fmt;
+use crate::amounts::size;
 
 /// Lines of a function that are summed.
 const MOST_LINES: usize = 10;
@@ -21,10 +21,18 @@ pub(crate) struct Leader {
     pub(crate) bytes: i64,
 }
 
-impl fmt::Display for Leader {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str(&self.name)?;
-        to.write_str(&lines_of(self.n_lines))
+impl Leader {
+    /// Its name, and how many lines of it are summed.
+    #[inline(never)]
+    pub(crate) fn text(&self) -> String {
+        self.name.clone() + &lines_of(self.n_lines)
+    }
+
+    /// What it has of all bytes of a class, as a part of a sentence: `of_them` follows a part of them.
+    #[inline(never)]
+    pub(crate) fn part(&self, all: i64, of_them: &str) -> String {
+        let part = if self.bytes == all { "all".to_owned() } else { size(self.bytes) + of_them };
+        format!("{part} from {}", self.text())
     }
 }
 
@@ -58,7 +66,8 @@ pub(crate) fn is_same_function(one: &str, other: &str) -> bool {
 
 /// The first of call sites in the order of their bytes, or a function where that has much more.
 #[inline(never)]
-pub(crate) fn leader(sites: &[(&str, i64)]) -> Option<Leader> {
+pub(crate) fn leader(sites: &mut dyn Iterator<Item = (&str, i64)>) -> Option<Leader> {
+    let sites: Vec<(&str, i64)> = sites.collect();
     let first = sites.first()?;
     let mut most = Leader { name: first.0.to_owned(), n_lines: 1, bytes: first.1 };
     let mut least = first.1.saturating_mul(3) / 2;
@@ -99,13 +108,17 @@ mod tests {
     #[test]
     fn a_function_leads_where_its_lines_have_much_more_than_the_first() {
         let sites = [("/a.py:1:f", 48), ("/a.py:2:f", 48), ("/b.py:1:g", 40), ("/a.py:3:f", 4)];
-        let found = leader(&sites).unwrap();
-        assert_eq!(found.to_string(), "/a.py:f (3 of its lines together)");
+        let found = leader(&mut sites.into_iter()).unwrap();
+        assert_eq!(found.text(), "/a.py:f (3 of its lines together)");
         assert_eq!(found.bytes, 100);
-        let found = leader(&[("/a.py:1:f", 48), ("/b.py:1:g", 40), ("/a.py:3:f", 4)]).unwrap();
-        assert_eq!((found.to_string(), found.bytes), ("/a.py:1:f".to_owned(), 48));
-        let found = leader(&[("/b.py:1:g", 50), ("/a.py:1:f", 48), ("/a.py:2:f", 48)]).unwrap();
+        let found =
+            leader(&mut [("/a.py:1:f", 48), ("/b.py:1:g", 40), ("/a.py:3:f", 4)].into_iter())
+                .unwrap();
+        assert_eq!((found.text(), found.bytes), ("/a.py:1:f".to_owned(), 48));
+        let found =
+            leader(&mut [("/b.py:1:g", 50), ("/a.py:1:f", 48), ("/a.py:2:f", 48)].into_iter())
+                .unwrap();
         assert_eq!(found.bytes, 96);
-        assert_eq!(leader(&[]), None);
+        assert_eq!(leader(&mut [].into_iter()), None);
     }
 }

@@ -125,8 +125,8 @@ impl SnapshotReport {
         let mut summary = Section::new("memory", "Memory");
         let first = headline(self);
         summary.intro = intro(self, first.as_ref());
-        let is_told = |finding: &&Finding| !self.is_within_another(finding);
-        summary.findings = findings.iter().filter(is_told).cloned().collect();
+        summary.findings.clone_from(findings);
+        self.leave_out_repeated(&mut summary.findings);
         let mut sections = vec![summary];
         let first = first.map(|(device, _)| device);
         for (device, figures) in devices {
@@ -156,17 +156,17 @@ impl SnapshotReport {
 }
 
 impl SnapshotReport {
-    /// Whether another finding of the same device says what a finding says.
-    fn is_within_another(&self, finding: &Finding) -> bool {
-        let is_of = |device: &str| {
-            let mut evidence = finding.evidence.iter();
-            evidence.any(|place| place.split('.').nth(1) == Some(device))
-        };
-        finding.rule == "unfused-attention"
-            && self.devices.iter().any(|(device, figures)| {
-                let timeline = figures.timeline.as_ref().filter(|_| is_of(device));
-                timeline.and_then(within_activations).is_some()
-            })
+    /// Leaves out what another finding of the same device says.
+    fn leave_out_repeated(&self, findings: &mut Vec<Finding>) {
+        for (device, figures) in &self.devices {
+            if figures.timeline.as_ref().and_then(within_activations).is_some() {
+                let of = format!("Device {device}:");
+                let is_other = |it: &Finding| {
+                    it.rule != "unfused-attention" || !it.observation.starts_with(&of)
+                };
+                findings.retain(is_other);
+            }
+        }
     }
 }
 

@@ -33,15 +33,12 @@ const LEAST_TEMPORARIES: f64 = 10.0;
 /// Attention that stores the scores of all pairs of positions.
 pub(super) fn attention(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
     let (sites, peak) = (&timeline.classes.attention, timeline.replay.peak_requested);
-    let bytes = sites.iter().fold(0_i64, |sum, (_, bytes)| sum.saturating_add(*bytes));
+    let bytes = sites.iter().fold(0_i64, |sum, row| sum.saturating_add(row.2));
     let share = percent(bytes, peak);
     let Some(rest) = timeline.classes.falls.attention else { return };
-    let rows: Vec<(&str, i64)> = sites.iter().map(|(site, bytes)| (&**site, *bytes)).collect();
-    let Some(most) = leader(&rows).filter(|_| share >= LEAST_ATTENTION) else { return };
-    let most = match bytes == most.bytes {
-        true => format!("all from {most}"),
-        false => format!("{} of them from {most}", size(most.bytes)),
-    };
+    let most = leader(&mut sites.iter().map(|row| (&*row.1, row.2)));
+    let Some(most) = most.filter(|_| share >= LEAST_ATTENTION) else { return };
+    let most = most.part(bytes, " of them");
     let observation = format!(
         "Device {device}: {} of the {} in use at the peak ({share:.0}%) were allocated in functions of attention that take a softmax, {most}.",
         size(bytes),
@@ -108,7 +105,7 @@ pub(crate) fn within_activations(timeline: &Timeline) -> Option<String> {
     let Timeline { classes, replay, ooms, .. } = timeline;
     let (bytes, without, both) = classes.falls.both?;
     let rest = classes.falls.attention?;
-    let all = classes.attention.iter().fold(0_i64, |sum, (_, bytes)| sum.saturating_add(*bytes));
+    let all = classes.attention.iter().fold(0_i64, |sum, row| sum.saturating_add(row.2));
     let gain = percent(without.saturating_sub(both), replay.peak_requested);
     let is_unused = percent(classes.never_used, replay.peak_requested) >= LEAST_UNUSED;
     // (Of a failed allocation another finding has the activations.)
@@ -121,8 +118,8 @@ pub(crate) fn within_activations(timeline: &Timeline) -> Option<String> {
     Some(match is_unused {
         true => String::new(),
         false => format!(
-            " Or, without computing anything twice, compute attention with torch.nn.functional.scaled_dot_product_attention: the functions \
-             of attention that take a softmax hold {} of these, and without them the recorded events peak at {}.",
+            " Or compute attention with torch.nn.functional.scaled_dot_product_attention, which computes nothing twice: functions of \
+             attention hold {} of these, and without them the recorded events peak at {}.",
             size(all),
             size(rest)
         ),

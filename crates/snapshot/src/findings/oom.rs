@@ -335,10 +335,10 @@ fn less(timeline: &Timeline) -> (String, String) {
     }
     // (Nobody changes what a library keeps for itself.)
     let lines = replay.peak_sites.iter().filter(|row| is_line(&row.site));
-    let lines: Vec<(&str, i64)> = lines.map(|row| (&*row.site, row.bytes)).collect();
-    let action = match leader(&lines) {
+    let action = match leader(&mut lines.map(|row| (&*row.site, row.bytes))) {
         Some(top) => format!(
-            "Reduce the memory in use, first what {top} holds: {} at the peak.",
+            "Reduce the memory in use, first what {} holds: {} at the peak.",
+            top.text(),
             size(top.bytes)
         ),
         None => "Reduce the memory in use: a smaller batch, or shorter sequences.".to_owned(),

@@ -269,8 +269,7 @@ fn class_of_peak(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) -> Op
     let rest = timeline.classes.falls.class?;
     let from = match &*most.name {
         NO_STACK => String::new(),
-        _ if most.bytes == bytes => format!(", all from {most}"),
-        _ => format!(", {} of them from {most}", size(most.bytes)),
+        _ => ", ".to_owned() + &most.part(bytes, " of them"),
     };
     let least = if timeline.classes.may_be_more(class) { "at least " } else { "" };
     let twice = match timeline.classes.falls.twice {
