@@ -16,14 +16,15 @@ use report::{Cell, Column, Confidence, Row, Unit};
 use serde::Serialize;
 
 use crate::amounts::amount;
+use crate::leader::{Leader, leader};
 use crate::model::Snapshot;
 use crate::shown::Shown;
-use crate::site::{Phase, Sites};
+use crate::site::{NO_STACK, Phase, Sites};
 use falls::Lives;
-pub(crate) use falls::{AtPeak, Falls, function_of};
+pub(crate) use falls::{AtPeak, Falls};
 pub(crate) use marks::Marks;
 pub(crate) use rebound::Rebound;
-use rules::{MAYBE_ACTIVATIONS, NEVER_USED, NOT_YET_FREED, RULES, Rule};
+use rules::{MAYBE_ACTIVATIONS, NEVER_USED, NOT_YET_FREED, RULES, Rule, STANDING};
 use told::told;
 pub(crate) use told::{Life, lives};
 
@@ -42,6 +43,8 @@ pub(crate) enum Class {
     Workspace,
     Unknown,
 }
+
+const N_CLASSES: usize = Class::Unknown as usize + 1;
 
 impl Class {
     /// Whether a program keeps it for the whole run.
@@ -84,10 +87,10 @@ pub(crate) struct Classes {
     /// In the order of the rules.
     pub(crate) rows: Vec<ClassRow>,
     /// Bytes in use at the peak by class and site, most first.
-    pub(crate) peak_sites: Vec<(Class, String, i64)>,
+    pub(crate) peak_sites: Vec<ClassSite>,
     /// Bytes in use at the peak of functions that compute attention and store its scores, by site, most first; empty where no
     /// such function takes a softmax.
-    pub(crate) attention: Vec<(String, i64)>,
+    pub(crate) attention: Vec<ClassSite>,
     /// Bytes of state that the optimizer allocated, and of state that it freed: where it makes its state anew, and does not write to it.
     pub(crate) state: (i64, i64),
     /// Copies of weights by autocast that are used after a step of the optimizer, and their bytes.
@@ -134,7 +137,7 @@ pub(crate) fn classes(
     // (A ring of events may have lost those of a step that is marked.)
     let has_step = snapshot.annotations.iter().any(|mark| mark.name.starts_with("Optimizer.step"));
     classes.is_before_backward = run.is_training && !run.has_backward && !has_step;
-    let class = classes.largest().map(|largest| largest.0);
+    let class = classes.largest(true).map(|largest| largest.0);
     let at = (levels.get(peak).copied().unwrap_or_default(), peak);
     let is_replaced = classes.state.1 > 0;
     classes.falls = lives.falls((levels, shown.settled), at, class, (&snapshot.stacks, sites));
@@ -146,12 +149,25 @@ fn class_of(rule: usize) -> Class {
     RULES.get(rule).map_or(Class::Unknown, |rule| rule.class)
 }
 
+/// A class, a call site and its bytes.
+type ClassSite = (Class, String, i64);
+type BySite = BTreeMap<(Class, usize), i64>;
+
+/// The call sites by name, most bytes first.
+#[inline(never)]
+fn named(sums: BySite, sites: &Sites) -> Vec<ClassSite> {
+    let named = |((class, site), bytes)| (class, sites.name(site).to_owned(), bytes);
+    let mut rows: Vec<ClassSite> = sums.into_iter().map(named).collect();
+    rows.sort_by(|a, b| b.2.cmp(&a.2).then_with(|| (a.0, &a.1).cmp(&(b.0, &b.1))));
+    rows
+}
+
 struct Sums {
     peak: usize,
     /// Per rule: bytes and blocks at the peak, bytes and allocations in all.
     rows: Vec<(i64, u64, i64, u64)>,
-    sites: BTreeMap<(Class, usize), i64>,
-    attention: BTreeMap<usize, i64>,
+    sites: BySite,
+    attention: BySite,
     has_softmax: bool,
     /// State of an optimizer: allocated, freed by it.
     state: (i64, i64),
@@ -201,7 +217,7 @@ impl Sums {
             }
             if let Some(birth) = life.birth.filter(Marks::is_attention) {
                 self.has_softmax |= birth.is_unfused_softmax();
-                let sum = self.attention.entry(site).or_default();
+                let sum = self.attention.entry((Class::Activation, site)).or_default();
                 *sum = sum.saturating_add(life.size);
             }
         }
@@ -233,16 +249,8 @@ impl Sums {
         };
         let is_used = |(_, sum): &(&Rule, &(i64, u64, i64, u64))| sum.1 + sum.3 > 0;
         let rows: Vec<_> = RULES.iter().zip(&self.rows).filter(is_used).map(row).collect();
-        let mut peak_sites: Vec<_> = self
-            .sites
-            .into_iter()
-            .map(|((class, site), bytes)| (class, sites.name(site).to_owned(), bytes))
-            .collect();
-        peak_sites.sort_by(|a, b| b.2.cmp(&a.2).then_with(|| (a.0, &a.1).cmp(&(b.0, &b.1))));
-        let attention = self.attention.into_iter().filter(|_| self.has_softmax);
-        let mut attention: Vec<_> =
-            attention.map(|(site, bytes)| (sites.name(site).to_owned(), bytes)).collect();
-        attention.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        let peak_sites = named(self.sites, sites);
+        let attention = if self.has_softmax { named(self.attention, sites) } else { Vec::new() };
         let (state, parameters, checkpointed) = (self.state, self.parameters, self.checkpointed);
         let is_unused = |row: &&ClassRow| [NEVER_USED, NOT_YET_FREED].contains(&row.rule);
         let never_used = rows
@@ -265,17 +273,23 @@ impl Sums {
 }
 
 impl Classes {
-    /// The known class that stays and has most bytes at the peak, with its bytes, and the site that holds most of them.
-    pub(crate) fn largest(&self) -> Option<(Class, i64, &str, i64)> {
-        let mut sums: BTreeMap<Class, i64> = BTreeMap::new();
+    /// The known class that stays and has most bytes at the peak, with its bytes, and the call site that holds most of them.
+    /// `with_nameless`: bytes without a stack count.
+    #[inline(never)]
+    pub(crate) fn largest(&self, with_nameless: bool) -> Option<(Class, i64, Leader)> {
+        let mut sums = [0_i64; N_CLASSES];
         let stays = |class| !matches!(class, Class::Unknown | Class::Temporary | Class::Workspace);
-        for row in self.rows.iter().filter(|row| stays(row.class)) {
-            let sum = sums.entry(row.class).or_default();
-            *sum = sum.saturating_add(row.peak_bytes);
+        let is_in = |row: &&ClassSite| stays(row.0) && (with_nameless || row.1 != NO_STACK);
+        let (mut class, mut bytes) = (Class::Unknown, 0);
+        for row in self.peak_sites.iter().filter(is_in) {
+            let Some(sum) = sums.get_mut(row.0 as usize) else { continue };
+            *sum = sum.saturating_add(row.2);
+            if *sum > bytes {
+                (class, bytes) = (row.0, *sum);
+            }
         }
-        let (class, bytes) = sums.into_iter().max_by_key(|(_, bytes)| *bytes)?;
-        let site = self.peak_sites.iter().find(|site| site.0 == class)?;
-        Some((class, bytes, &site.1, site.2))
+        let own = self.peak_sites.iter().filter(is_in).filter(|row| row.0 == class);
+        Some((class, bytes, leader(&mut own.map(|row| (&*row.1, row.2)))?))
     }
 
     /// Bytes of a class at the peak.
@@ -283,6 +297,12 @@ impl Classes {
     pub(crate) fn bytes_of(&self, class: Class) -> i64 {
         let rows = self.rows.iter().filter(|row| row.class == class);
         rows.fold(0, |sum, row| sum.saturating_add(row.peak_bytes))
+    }
+
+    /// Bytes without a stack that no event allocates or frees.
+    pub(crate) fn standing(&self) -> i64 {
+        let row = self.rows.iter().find(|row| row.rule == STANDING);
+        row.map_or(0, |row| row.peak_bytes)
     }
 
     /// Whether unknown bytes at the peak may be of a class.

@@ -17,6 +17,7 @@ use crate::model::Snapshot;
 use crate::report::{SnapshotReport, Timeline};
 use crate::site::ANOMALY;
 
+pub(crate) use classes::within_activations;
 pub(crate) use oom::at;
 pub(crate) use peak::LEAST_CLASS;
 
@@ -62,7 +63,8 @@ pub(crate) fn findings(snapshot: &Snapshot, report: &SnapshotReport) -> Vec<Find
                 classes::temporaries(device, timeline, &mut findings);
                 // (A failed allocation has a finding that says what most of the memory is for.)
                 if !has_failed {
-                    peak::peak(device, timeline, &mut findings);
+                    let leaks = figures.leaks.as_deref().unwrap_or_default();
+                    peak::peak(device, timeline, leaks, &mut findings);
                 }
                 classes::stale(device, timeline, &mut findings);
                 classes::replaced(device, timeline, &mut findings);

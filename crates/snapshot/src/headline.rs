@@ -4,8 +4,9 @@ use report::Confidence;
 use report::units::count;
 
 use crate::amounts::{percent, share, size};
-use crate::classes::function_of;
+use crate::classes::Class;
 use crate::findings::{LEAST_CLASS, at};
+use crate::leader::{Leader, leader};
 use crate::report::{OomRow, SnapshotReport, Timeline};
 use crate::site::{NO_STACK, SiteRow, of_it_in};
 
@@ -17,9 +18,6 @@ const LEAST_NODE: f64 = 30.0;
 
 /// Bytes without a stack are worth another recording from this share on, in percent.
 const MOST_NAMELESS: f64 = 80.0;
-
-/// Lines of a function that are summed.
-const MOST_LINES: usize = 10;
 
 /// A second call site is named from this share of the first one's bytes on, in percent.
 const LEAST_EQUAL: f64 = 99.0;
@@ -56,7 +54,7 @@ pub(crate) fn headline(report: &SnapshotReport) -> Option<(&str, String)> {
     let (device, figures) = report.devices.iter().max_by_key(|(_, it)| it.totals.allocated)?;
     let whole = figures.totals.allocated;
     // (Without a holder the state of the device says as much.)
-    let top = Some(holder(&figures.live_sites, whole)).filter(|top| !top.is_empty())?;
+    let top = Some(holder(&figures.live_sites, whole, None)).filter(|top| !top.is_empty())?;
     let text =
         format!("Device {device} has {} in use at the time of the snapshot{top}.", size(whole));
     Some((device, text))
@@ -118,6 +116,9 @@ fn peak(device: &str, timeline: &Timeline, report: &SnapshotReport) -> String {
     };
     let nameless = replay.peak_sites.first().filter(|top| top.site == NO_STACK);
     let nameless = nameless.map_or(0, |top| top.bytes.min(shown.untraced_bytes));
+    // (Who holds what stands all the time matters where memory is short: it is weights and state.)
+    let kept = if report.is_pressed(device) { 0 } else { timeline.classes.standing() };
+    let nameless = nameless.saturating_sub(kept);
     let holder = holder_at_peak(timeline);
     let subject = match timeline.cut {
         Some(_) => "Of what is recorded, memory",
@@ -127,7 +128,10 @@ fn peak(device: &str, timeline: &Timeline, report: &SnapshotReport) -> String {
         "{subject} in use peaks at {} on device {device}, {at}{scope}{}.{}",
         size(replay.peak_requested),
         holder,
-        match percent(nameless, replay.peak_requested) >= MOST_NAMELESS && !is_ranged {
+        match percent(nameless, replay.peak_requested) >= MOST_NAMELESS
+            && report.is_complete
+            && !is_ranged
+        {
             true =>
                 " Start recording before the model is loaded to see who holds what has no stack.",
             false => "",
@@ -196,15 +200,15 @@ fn steady(timeline: &Timeline) -> String {
 #[inline(never)]
 fn holder_at_peak(timeline: &Timeline) -> String {
     let (sites, whole) = (&timeline.replay.peak_sites, timeline.replay.peak_requested);
-    let of_site = holder(sites, whole);
     let most = sites.first().map_or(0, |top| top.bytes);
-    // (A function that holds nearly all of a class says more than the class.)
-    let of_function = function(sites).map_or(0, |of| of.2).max(most);
-    let is_more = |bytes: i64| bytes > most && percent(of_function, bytes) < MOST_OF_CLASS;
-    let class = timeline.classes.largest();
-    let class =
-        class.filter(|(_, bytes, ..)| is_more(*bytes) && percent(*bytes, whole) >= LEAST_CLASS);
-    let Some((class, bytes, site, of_class)) = class else { return of_site };
+    let of_function = leader_of(sites).map_or(0, |of| of.bytes);
+    let class = timeline.classes.largest(true).filter(|(class, bytes, _)| {
+        let is_more = *bytes > most && says_more(*class, *bytes, of_function);
+        is_more && percent(*bytes, whole) >= LEAST_CLASS
+    });
+    let Some((class, bytes, of_class)) = class else {
+        return holder(sites, whole, Some(timeline));
+    };
     let is_unused = timeline.classes.never_used.saturating_mul(2) >= bytes;
     let what = match is_unused {
         true => "activations saved for a backward pass that did not run",
@@ -214,11 +218,12 @@ fn holder_at_peak(timeline: &Timeline) -> String {
         Confidence::Low => ", as an estimate",
         _ => "",
     };
-    let mut text = format!(", {} ({}) of it {what}{estimate}", size(bytes), share(bytes, whole));
-    // (A line that has little of it explains nothing.)
-    if site != NO_STACK && percent(of_class, bytes) >= LEAST_SHARE {
-        text.push_str(&format!(" ({} from {site})", size(of_class)));
-    }
+    let mut text = format!(
+        ", {} ({}) of it {what}{estimate}{}",
+        size(bytes),
+        share(bytes, whole),
+        from(&of_class, bytes)
+    );
     if let Some(first) = sites.first().filter(|top| top.site == NO_STACK) {
         text.push_str(&format!(
             ", and {} ({}) without a recorded stack",
@@ -229,31 +234,61 @@ fn holder_at_peak(timeline: &Timeline) -> String {
     text
 }
 
-/// The lines of a function whose sum says more than the first of them: its name, their number and bytes.
+/// The call site or the function that holds most of some rows.
 #[inline(never)]
-fn function(sites: &[SiteRow]) -> Option<(String, usize, i64)> {
-    let first = sites.first()?;
-    let name = function_of(&first.site)?;
-    let (mut n, mut bytes) = (0, 0_i64);
-    for row in sites.iter().filter(|row| function_of(&row.site).as_ref() == Some(&name)) {
-        n += 1;
-        bytes = bytes.saturating_add(row.bytes);
+fn leader_of(sites: &[SiteRow]) -> Option<Leader> {
+    leader(&mut sites.iter().map(|row| (&*row.site, row.bytes)))
+}
+
+/// Whether a class says more than the call site or function that holds most: one that holds nearly all of the class says more, but not
+/// of what its lines make for the whole run.
+fn says_more(class: Class, bytes: i64, most: i64) -> bool {
+    let is_kept = matches!(class, Class::OptimizerState | Class::Parameter | Class::Cast);
+    percent(most, bytes) < MOST_OF_CLASS || is_kept && most <= bytes
+}
+
+/// What most of the bytes with a stack are, where the largest class of them says more than their call sites; `rest` are these bytes.
+#[inline(never)]
+fn class_of_rest(timeline: &Timeline, next: &Leader, rest: i64) -> Option<String> {
+    let (class, bytes, of_class) = timeline.classes.largest(false)?;
+    let is_told = says_more(class, bytes, next.bytes) && percent(bytes, rest) >= LEAST_CLASS;
+    is_told.then(|| {
+        format!("; {} of the rest {}{}", size(bytes), class.label(), from(&of_class, bytes))
+    })
+}
+
+/// Where most of the bytes of a class are from; empty where a call site has little of them, which explains nothing.
+#[inline(never)]
+fn from(of: &Leader, all: i64) -> String {
+    if percent(of.bytes, all) < LEAST_SHARE || of.name == NO_STACK {
+        return String::new();
     }
-    (n <= MOST_LINES && bytes.saturating_mul(2) >= first.bytes.saturating_mul(3))
-        .then_some((name, n, bytes))
+    // (The lines of a function are in brackets.)
+    match of.n_lines {
+        1 => format!(" ({})", of.part(all, "")),
+        _ => format!(", {}", of.part(all, " of them")),
+    }
 }
 
 /// The call site that holds most, where that says something.
 #[inline(never)]
-fn holder(sites: &[SiteRow], whole: i64) -> String {
+fn holder(sites: &[SiteRow], whole: i64, timeline: Option<&Timeline>) -> String {
     let first = sites.first().filter(|top| top.bytes > 0);
     if let Some(first) = first.filter(|first| first.site == NO_STACK && first.bytes < whole) {
         // What is known of the rest, which is what the recording is about.
-        let next = sites.get(1);
-        let next = next.filter(|next| percent(next.bytes, whole - first.bytes) >= LEAST_SHARE);
-        let next = next.map_or_else(String::new, |next| {
-            format!("; {} of the rest from {}{}", size(next.bytes), next.site, detail(next))
+        let rest = whole.saturating_sub(first.bytes);
+        let next = sites.get(1..).and_then(leader_of).map(|next| {
+            let class = timeline.and_then(|it| class_of_rest(it, &next, rest));
+            class.unwrap_or_else(|| match percent(next.bytes, rest) >= LEAST_SHARE {
+                true => {
+                    let row = sites.get(1).filter(|_| next.n_lines == 1);
+                    let detail = row.map_or_else(String::new, detail);
+                    format!("; {} of the rest from {}{detail}", size(next.bytes), next.text())
+                }
+                false => String::new(),
+            })
         });
+        let next = next.unwrap_or_default();
         return format!(
             ", {} ({}) of it without a recorded stack{next}",
             size(first.bytes),
@@ -264,12 +299,13 @@ fn holder(sites: &[SiteRow], whole: i64) -> String {
     if top.bytes == whole {
         return format!(", all of it from {}{}", top.site, detail(top));
     }
-    if let Some((name, n, bytes)) = function(sites).filter(|of| percent(of.2, whole) >= LEAST_SHARE)
-    {
+    let of_lines = |of: &Leader| of.n_lines > 1 && percent(of.bytes, whole) >= LEAST_SHARE;
+    if let Some(of) = leader_of(sites).filter(of_lines) {
         return format!(
-            ", {} ({}) of it from {name} ({n} of its lines together)",
-            size(bytes),
-            share(bytes, whole)
+            ", {} ({}) of it from {}",
+            size(of.bytes),
+            share(of.bytes, whole),
+            of.text()
         );
     }
     let least = if top.site.starts_with("<autograd>") { LEAST_NODE } else { LEAST_SHARE };

@@ -11,10 +11,16 @@ use crate::steps::flat;
 
 /// Free memory is told from this share of reserved memory on, in percent. (Only a failed allocation records how much the device has.)
 const LEAST_FREE: f64 = 5.0;
+/// Without a failed allocation or a retry, free memory is told where reserved memory exceeds what is in use at the peak by this part of
+/// it, in percent, and by these bytes: else the peak needs it.
+const LEAST_SPARE: f64 = 10.0;
+const LEAST_SPARE_BYTES: i64 = 32 << 20;
 /// The same after a failed allocation, and what a stream still uses.
 const LEAST_PART: f64 = 0.5;
 /// The state at the end is that at a failed allocation up to this change, in percent of reserved memory.
 const MOST_CHANGE: f64 = 2.0;
+/// The state at the end is told where less of what the peak needs is allocated, in percent.
+const MOST_OF_PEAK: f64 = 80.0;
 /// Reserved memory is told where less of it is allocated, in percent.
 const NEARLY_ALL: f64 = 99.0;
 /// A private pool is told from this share of reserved memory on, in percent.
@@ -158,9 +164,11 @@ fn state(
     }
     let mut parts = String::new();
     let least = if figures.has_failed() { LEAST_PART } else { LEAST_FREE };
+    let is_needed = timeline.is_some_and(needs_all) && !report.is_pressed(device);
+    let cached = if is_needed { f64::INFINITY } else { least };
     for (bytes, least, what) in [
-        (figures.free.releasable, least, "free and returnable"),
-        (figures.free.hard, least, "free and not returnable"),
+        (figures.free.releasable, cached, "free and returnable"),
+        (figures.free.hard, cached, "free and not returnable"),
         (figures.free.private, least, "free in private pools (as of CUDA graphs, which keep them)"),
         (totals.pending_free, LEAST_PART, "freed by the program and still in use by a stream"),
     ] {
@@ -170,6 +178,7 @@ fn state(
     }
     // (The first sentence has what is in use: nearly all, or a peak that is hardly more.)
     let most = match timeline.is_some_and(Timeline::is_usable) {
+        true if is_needed => MOST_OF_PEAK,
         true => 100.0 - LEAST_FREE,
         false => NEARLY_ALL,
     };
@@ -182,6 +191,15 @@ fn state(
         size(totals.allocated),
         share(totals.allocated, totals.reserved),
     ))
+}
+
+/// Whether the recorded peak needs about all of the memory that was reserved.
+fn needs_all(timeline: &Timeline) -> bool {
+    let replay = &timeline.replay;
+    let spare = replay.peak_reserved.saturating_sub(replay.peak_requested);
+    let is_spare =
+        spare >= LEAST_SPARE_BYTES && percent(spare, replay.peak_reserved) >= LEAST_SPARE;
+    timeline.is_usable() && !is_spare
 }
 
 /// The private pool that holds half of the reserved memory or more.

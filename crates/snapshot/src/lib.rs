@@ -26,6 +26,7 @@ mod flame;
 mod headline;
 mod inside;
 mod intro;
+mod leader;
 mod leaks;
 mod library;
 mod model;

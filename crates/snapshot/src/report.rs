@@ -439,6 +439,12 @@ impl SnapshotReport {
         !figures.has_failed() && self.devices.values().any(DeviceReport::has_failed)
     }
 
+    /// Whether an allocation of a device failed, or was served only after the cache was given back.
+    pub(crate) fn is_pressed(&self, device: &str) -> bool {
+        self.devices.get(device).is_some_and(DeviceReport::has_failed)
+            || self.cache_releases.get(device).is_some_and(|it| it.retries > 0)
+    }
+
     /// The event before which a device's requested memory peaks: of equal peaks the one that is shown. `None` without a usable timeline.
     #[must_use]
     pub fn peak_index(&self, device: &str) -> Option<usize> {

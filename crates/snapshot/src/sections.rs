@@ -1,10 +1,11 @@
 //! The report on a snapshot as sections and tables.
 
 use report::units::{count, plural};
-use report::{Cell, Column, Row, Section, Table, Unit};
+use report::{Cell, Column, Finding, Row, Section, Table, Unit};
 use serde::Serialize;
 
 use crate::amounts::{amount, percent, size};
+use crate::findings::within_activations;
 use crate::headline::headline;
 use crate::intro::intro;
 use crate::report::{DeviceReport, SnapshotReport, Timeline};
@@ -125,6 +126,7 @@ impl SnapshotReport {
         let first = headline(self);
         summary.intro = intro(self, first.as_ref());
         summary.findings.clone_from(findings);
+        self.leave_out_repeated(&mut summary.findings);
         let mut sections = vec![summary];
         let first = first.map(|(device, _)| device);
         for (device, figures) in devices {
@@ -150,6 +152,21 @@ impl SnapshotReport {
             }
         }
         sections
+    }
+}
+
+impl SnapshotReport {
+    /// Leaves out what another finding of the same device says.
+    fn leave_out_repeated(&self, findings: &mut Vec<Finding>) {
+        for (device, figures) in &self.devices {
+            if figures.timeline.as_ref().and_then(within_activations).is_some() {
+                let of = format!("Device {device}:");
+                let is_other = |it: &Finding| {
+                    it.rule != "unfused-attention" || !it.observation.starts_with(&of)
+                };
+                findings.retain(is_other);
+            }
+        }
     }
 }
 

@@ -66,6 +66,11 @@ pub(crate) fn of_it_in(inside: Option<&(String, i64)>) -> String {
         .map_or_else(String::new, |(frame, bytes)| format!(" ({} of it in {frame})", size(*bytes)))
 }
 
+/// Whether a call site is a cause that a person can change: neither unknown nor a library or a compiler that allocates for itself.
+pub(crate) fn is_line(site: &str) -> bool {
+    ![NO_STACK, WORKSPACE, BENCHMARK, ANOMALY].contains(&site)
+}
+
 impl Sites {
     pub(crate) fn of(stacks: &Stacks) -> Self {
         let mut ids: BTreeMap<String, u32> = BTreeMap::new();
@@ -96,9 +101,8 @@ impl Sites {
         self.names.get(site).map_or(NO_STACK, String::as_str)
     }
 
-    /// Whether it is a cause that a person can change: neither unknown nor a library or a compiler that allocates for itself.
     pub(crate) fn is_line(&self, site: usize) -> bool {
-        ![NO_STACK, WORKSPACE, BENCHMARK, ANOMALY].contains(&self.name(site))
+        is_line(self.name(site))
     }
 
     pub(crate) fn site(&self, stack: StackId) -> usize {

@@ -196,6 +196,48 @@ fn a_graph_that_no_backward_pass_uses_is_told_with_no_grad() {
     assert!(finding(&report, "graph-without-backward").is_null(), "{text}");
 }
 
+/// Copies by autocast in three layers, until it ends; before them 60 MiB that were not recorded.
+#[test]
+fn copies_that_autocast_keeps_are_told_instead_of_the_line_that_makes_them() {
+    const EXIT: (&str, &str) = ("/py/site-packages/torch/amp/autocast_mode.py", "__exit__");
+    let mut run = Run::default();
+    run.live.push((9, 60, json!([])));
+    for (slot, name) in (0..3).zip(["query", "key", "value"]) {
+        run.alloc(slot, 10, &[LINEAR, MODULE, ("/app/net.py", name), MODULE, MAIN]);
+    }
+    run.alloc(3, 5, &[MODULE, MAIN]);
+    run.free(3, &[MODULE, MAIN]);
+    for slot in 0..3 {
+        run.free(slot, &[EXIT, MAIN]);
+    }
+    let (_, text) = run.report(10);
+    let said = "60.0 MiB (63%) of it without a recorded stack; 30.0 MiB of the rest copies by autocast (10.0 MiB from /app/net.py:5:key).";
+    assert!(text.contains(said), "{text}");
+}
+
+#[test]
+fn lines_of_one_function_are_told_together() {
+    let said = |line: i64| {
+        let mut run = Run::default();
+        run.live.push((9, 60, json!([])));
+        for slot in 0..3 {
+            run.alloc(slot, 10, &[("/app/net.py", "softmax"), MODULE, MAIN]);
+            run.events.last_mut().unwrap()["frames"][0]["line"] = json!(5 + slot);
+        }
+        run.alloc(3, line, &[("/app/net.py", "linear"), MODULE, MAIN]);
+        for slot in 0..4 {
+            run.free(slot, &[MAIN]);
+        }
+        run.report(10).1
+    };
+    let text = said(11);
+    let of_function = "; 30.0 MiB of the rest from /app/net.py:softmax (3 of its lines together).";
+    assert!(text.contains(of_function), "{text}");
+    // A line that has nearly as much is told.
+    let text = said(28);
+    assert!(text.contains("; 28.0 MiB of the rest from /app/net.py:5:linear."), "{text}");
+}
+
 #[test]
 fn a_first_optimizer_step_is_told_with_the_peak_of_the_next() {
     let mut run = Run::default();

@@ -200,6 +200,39 @@ fn weights_that_are_moved_in_and_out_are_parameters_and_no_forward_pass() {
     );
 }
 
+/// Where `torch.autocast` ends.
+const EXIT: (&str, &str) = ("/py/site-packages/torch/amp/autocast_mode.py", "__exit__");
+/// The wrapper of a function under autocast, which is around all that it allocates.
+const DECORATED: (&str, &str) =
+    ("/py/site-packages/torch/amp/autocast_mode.py", "decorate_autocast");
+
+#[test]
+fn copies_that_autocast_keeps_until_it_ends_are_its_own() {
+    // Only Python frames: the stack that frees tells it. Then also where it has not ended.
+    let mut run = Run::default();
+    run.old(0, 10).alloc(1, 30, MODULE).alloc(2, 5, MODULE).alloc(3, 7, DECORATED);
+    run.free(3, DECORATED).free(2, MODULE).free(1, EXIT).alloc(4, 3, CAST);
+    let report = run.report();
+    assert_eq!(
+        rows(&report),
+        expected(&[
+            ("cast", 30, 30),
+            ("cast", 0, 3),
+            ("temporary", 5, 5),
+            ("unknown", 10, 0),
+            ("unknown", 7, 7)
+        ])
+    );
+    let findings = report["findings"].as_array().unwrap();
+    let peak = findings.iter().find(|it| it["rule"] == "peak-class").unwrap();
+    assert!(
+        peak["observation"].as_str().unwrap().contains(
+            "30.0 MiB of the 52.0 MiB in use at the peak (58%) are copies by autocast, all from"
+        ) && peak["action"].as_str().unwrap().contains("cache_enabled=False"),
+        "{peak}"
+    );
+}
+
 #[test]
 fn copies_by_autocast_are_no_activations() {
     let mut run = Run::default();

@@ -62,6 +62,13 @@ fn tensors_made_anew_are_bounded_by_the_peak_without_both() {
         own["validation"],
         "With each old tensor overwritten by its new one, the recorded events peak at 24.0 MiB instead of 32.0 MiB."
     );
+    // The old state and the new one are told apart.
+    let own = finding(&report, "peak-class").unwrap();
+    assert_eq!(
+        own["observation"],
+        "Device 0: 16.0 MiB of the 32.0 MiB in use at the peak (50%) are optimizer state, 8.00 MiB of them from \
+         /app/run.py:20:__init__; 8.00 MiB of it are older copies that the optimizer has already made anew."
+    );
 }
 
 const CAST: Stack = &[
@@ -128,6 +135,26 @@ fn attention_is_known_by_its_file_too_and_saved_once() {
         ),
         "{validation}"
     );
+    // A document tells it with the activations, which a checkpoint drops too.
+    let mut run = Run::default();
+    run.alloc(1, 20, MATMUL).alloc(2, 30, SOFTMAX).alloc(3, 10, FORWARD);
+    run.free(3, ENGINE).free(2, ENGINE).free(1, ENGINE);
+    let (report, text) = run.report();
+    let own = finding(&report, "peak-class").unwrap();
+    let action = own["action"].as_str().unwrap();
+    assert!(
+        action.ends_with(
+            "hold 50.0 MiB of these, and without them the recorded events peak at 10.0 MiB."
+        ),
+        "{action}"
+    );
+    assert!(!text.contains("unfused-attention"), "{text}");
+    // Attention that is the most of what is left is a finding of its own.
+    let mut run = Run::default();
+    run.alloc(1, 20, SOFTMAX).free(1, SOFTMAX);
+    run.alloc(2, 30, SOFTMAX).alloc(3, 10, FORWARD).free(3, ENGINE).free(2, ENGINE);
+    let (_, text) = run.report();
+    assert!(text.contains("unfused-attention"), "{text}");
     // A file with a whole model says nothing, and a linear layer is no softmax.
     let mut run = Run::default();
     run.alloc(2, 30, MODEL).alloc(3, 10, FORWARD).free(3, ENGINE).free(2, ENGINE);

@@ -108,6 +108,8 @@ fn each_recording_is_told_what_it_was_made_to_show() {
     let of = |name: &str| report(named(&samples, name));
     let leak = of("memory_leak");
     assert!(rules(&leak).contains(&"growing-memory"), "{:?}", rules(&leak));
+    // The line that leaks makes the peak: one finding has it.
+    assert!(!rules(&leak).contains(&"dominant-site"), "{:?}", rules(&leak));
     for name in ["memory_oom_expandable", "memory_oom_gaps", "memory_oom_profiled"] {
         assert_eq!(rules(&of(name)).first(), Some(&"out-of-memory"), "{name}");
     }

@@ -3,6 +3,7 @@
 use super::rebound::Rebound;
 use super::{Class, Life};
 use crate::inside::inside;
+use crate::leader::{function_of, is_same_function};
 use crate::site::{Sites, Update};
 use crate::stacks::{StackId, Stacks};
 
@@ -97,6 +98,8 @@ pub(crate) struct Falls {
     pub(crate) graphs: Option<Rebound>,
     /// The peak where each tensor that the optimizer makes in place of an older one has the same memory.
     pub(crate) merged: i64,
+    /// Bytes of the largest known class at the peak that the optimizer has made anew and not freed yet: they are there a second time.
+    pub(crate) twice: i64,
     /// The first level that the replays count: 0, except where another peak than the first is shown.
     pub(crate) from: usize,
     /// What the next step needs, where that is more than the recorded peak.
@@ -121,16 +124,6 @@ impl Steady {
     }
 }
 
-/// File and function of a call site; `None` for one of another form.
-#[inline(never)]
-pub(crate) fn function_of(site: &str) -> Option<String> {
-    let (rest, function) = site.rsplit_once(':')?;
-    let (file, line) = rest.rsplit_once(':')?;
-    // (A whole script is no function.)
-    let is_function = function != "<module>" && line.parse::<u32>().is_ok();
-    is_function.then(|| format!("{file}:{function}"))
-}
-
 /// A call site: bytes, name, number.
 type Named<'a> = (i64, &'a str, usize);
 
@@ -139,17 +132,15 @@ fn function(sites: &[Named<'_>], level: i64) -> Option<(i64, String, Vec<usize>)
     // (Of few lines that are enough together the largest one has a part of it.)
     let parts = 100 * MOST_LINES as i64;
     let is_part = |bytes: i64| bytes.saturating_mul(parts) >= level.saturating_mul(LEAST_OF_PEAK);
-    let of = |name: String| {
-        let is_own = |site: &&Named<'_>| function_of(site.1).as_ref() == Some(&name);
+    let of = |first: &str| {
+        let is_own = |site: &&Named<'_>| is_same_function(site.1, first);
         let own = sites.iter().filter(is_own);
         let bytes = own.clone().fold(0_i64, |sum, site| sum.saturating_add(site.0));
         let found: Vec<usize> = own.map(|site| site.2).collect();
-        (found.len() <= MOST_LINES).then_some((bytes, name, found))
+        (found.len() <= MOST_LINES).then_some((bytes, function_of(first)?, found))
     };
     let named = sites.iter().filter(|site| is_part(site.0));
-    named
-        .filter_map(|site| of(function_of(site.1)?))
-        .max_by(|a, b| a.0.cmp(&b.0).then_with(|| b.1.cmp(&a.1)))
+    named.filter_map(|site| of(site.1)).max_by(|a, b| a.0.cmp(&b.0).then_with(|| b.1.cmp(&a.1)))
 }
 
 impl Lives {
@@ -355,6 +346,14 @@ impl Lives {
                     (held.shared_to > held.from).then_some((held.from, to))
                 })
                 .0,
+            twice: {
+                let is_twice = |held: &&Held| {
+                    let to = held.shared_to.min(held.to);
+                    Some(held.class) == class && held.from <= at && at <= to
+                };
+                let own = self.0.iter().filter(is_twice);
+                own.fold(0_i64, |sum, held| sum.saturating_add(held.size))
+            },
             ..Falls::default()
         };
         let (mut known, mut next) = (Vec::new(), (peak, at));

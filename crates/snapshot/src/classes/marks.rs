@@ -45,6 +45,8 @@ pub(super) struct Names {
     pub(super) is_gathered: bool,
     /// The graph of autograd lets go of what forward saved.
     pub(super) is_graph: bool,
+    /// Autocast lets go of the copies of weights that it keeps until it ends.
+    pub(super) is_cache_cleared: bool,
 }
 
 impl Default for Marks {
@@ -87,6 +89,9 @@ const PARAMETER_FRAMES: &[(&str, &str)] = &[
 
 /// Levels of functions `forward` of one file in a stack, from which on it has a whole model.
 const WHOLE_MODEL: usize = 3;
+
+/// The file whose `__exit__` clears the cache of autocast.
+const AUTOCAST: &str = "autocast_mode.py";
 
 /// The file whose functions run a part of a model without keeping its activations.
 const CHECKPOINT: &str = "/torch/utils/checkpoint.py";
@@ -178,8 +183,10 @@ impl Marks {
                     Phase::Optimizer => texts.update(frames),
                     _ => None,
                 },
-                names: frames.iter().fold(Names::default(), |sum, frame| {
+                names: frames.iter().fold(Names::default(), |mut sum, frame| {
                     let name = frame.name;
+                    sum.is_cache_cleared |= stacks.text(name) == "__exit__"
+                        && has(stacks.text(frame.filename), AUTOCAST);
                     let of_file = files.get(&frame.filename).copied().unwrap_or_default();
                     let own = *names.entry(name).or_insert_with(|| Names::of(stacks.text(name)));
                     sum.or(own).or(of_file)
@@ -220,6 +227,8 @@ impl Names {
             is_graph: has("SavedVariable::reset_data")
                 || has("torch::autograd::deleteNode")
                 || is_cpp && has("Backward") && has("::release_variables"),
+            // ATen/autocast_mode.cpp, and its binding in torch/csrc/autograd/init.cpp
+            is_cache_cleared: has("at::autocast::clear_cache") || has("clear_autocast_cache"),
         }
     }
 
@@ -281,6 +290,7 @@ impl Names {
             is_fused: self.is_fused || other.is_fused,
             is_gathered: self.is_gathered || other.is_gathered,
             is_graph: self.is_graph || other.is_graph,
+            is_cache_cleared: self.is_cache_cleared || other.is_cache_cleared,
         }
     }
 }

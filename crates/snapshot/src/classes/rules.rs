@@ -60,6 +60,10 @@ const AT_FAILURE: &str = "allocated in forward, in use when memory ran out";
 const STILL_IN_USE: &str = "allocated in forward, in use at the end of the recording";
 const FREED_LATER: &str = "allocated in forward, freed later by other code";
 
+/// What no event of the recording allocates or frees.
+pub(super) const STANDING: &str =
+    "in use before the first event and after the last (weights, or state that is updated in place)";
+
 /// Activations that no backward pass reads.
 pub(super) const NEVER_USED: &str =
     "saved in forward for backward, freed with the graph without a backward pass";
@@ -108,6 +112,18 @@ pub(super) const RULES: &[Rule] = &[
         holds: |life, _| {
             life.birth.is_some_and(|birth| birth.names.is_cast) && life.has_ended(Phase::Backward)
         },
+    },
+    Rule {
+        class: Class::Cast,
+        what: "kept by the cache of autocast until it ends",
+        confidence: Confidence::High,
+        holds: |life, _| life.death.is_some_and(|death| death.names.is_cache_cleared),
+    },
+    Rule {
+        class: Class::Cast,
+        what: "copied by autocast, in use at the end of the recording",
+        confidence: Confidence::High,
+        holds: |life, _| life.birth.is_some_and(|birth| birth.names.is_cast) && life.is_in_use(),
     },
     Rule {
         class: Class::Activation,
@@ -284,7 +300,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         class: Class::Unknown,
-        what: "in use before the first event and after the last (weights, or state that is updated in place)",
+        what: STANDING,
         confidence: Confidence::Low,
         holds: |life, _| life.born.is_none() && life.birth.is_none() && life.is_in_use(),
     },

@@ -8,6 +8,7 @@ use super::peak::{LEAST_CLASS, NEARLY_EQUAL, calls, falls};
 use crate::amounts::{percent, size};
 use crate::claim::put;
 use crate::classes::Class;
+use crate::leader::leader;
 use crate::report::Timeline;
 use crate::site::of_it_in;
 
@@ -20,20 +21,24 @@ const LEAST_UNUSED: f64 = 10.0;
 /// State that is replaced is worth a finding from this share of the peak on, in percent.
 const LEAST_REPLACED: f64 = 5.0;
 
+/// Attention that saves less on top of what the finding on activations saves, in percent of the peak, is no finding of its own.
+const LEAST_GAIN: f64 = 5.0;
+
+/// Bytes are among others from this part on, in percent.
+const NEARLY_ALL: f64 = 90.0;
+
 /// Temporaries of the optimizer are worth a finding from this share of the peak on, in percent.
 const LEAST_TEMPORARIES: f64 = 10.0;
 
 /// Attention that stores the scores of all pairs of positions.
 pub(super) fn attention(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
     let (sites, peak) = (&timeline.classes.attention, timeline.replay.peak_requested);
-    let bytes = sites.iter().fold(0_i64, |sum, (_, bytes)| sum.saturating_add(*bytes));
+    let bytes = sites.iter().fold(0_i64, |sum, row| sum.saturating_add(row.2));
     let share = percent(bytes, peak);
     let Some(rest) = timeline.classes.falls.attention else { return };
-    let Some((site, most)) = sites.first().filter(|_| share >= LEAST_ATTENTION) else { return };
-    let most = match bytes == *most {
-        true => format!("all from {site}"),
-        false => format!("{} of them from {site}", size(*most)),
-    };
+    let most = leader(&mut sites.iter().map(|row| (&*row.1, row.2)));
+    let Some(most) = most.filter(|_| share >= LEAST_ATTENTION) else { return };
+    let most = most.part(bytes, " of them");
     let observation = format!(
         "Device {device}: {} of the {} in use at the peak ({share:.0}%) were allocated in functions of attention that take a softmax, {most}.",
         size(bytes),
@@ -91,6 +96,34 @@ fn on_top(timeline: &Timeline) -> String {
         size(both),
         size(without)
     )
+}
+
+/// What attention alone would save, where the finding on activations is about the same bytes and saves as much without it: that finding
+/// then has it.
+#[inline(never)]
+pub(crate) fn within_activations(timeline: &Timeline) -> Option<String> {
+    let Timeline { classes, replay, ooms, .. } = timeline;
+    let (bytes, without, both) = classes.falls.both?;
+    let rest = classes.falls.attention?;
+    let all = classes.attention.iter().fold(0_i64, |sum, row| sum.saturating_add(row.2));
+    let gain = percent(without.saturating_sub(both), replay.peak_requested);
+    let is_unused = percent(classes.never_used, replay.peak_requested) >= LEAST_UNUSED;
+    // (Of a failed allocation another finding has the activations.)
+    let is_told = is_unused
+        || ooms.is_empty() && classes.falls.class.is_some() && !on_top(timeline).is_empty();
+    if !is_told || percent(bytes, all) < NEARLY_ALL || gain >= LEAST_GAIN {
+        return None;
+    }
+    // (A graph that is not kept needs nothing else.)
+    Some(match is_unused {
+        true => String::new(),
+        false => format!(
+            " Or compute attention with torch.nn.functional.scaled_dot_product_attention, which computes nothing twice: functions of \
+             attention hold {} of these, and without them the recorded events peak at {}.",
+            size(all),
+            size(rest)
+        ),
+    })
 }
 
 /// Copies of weights by autocast that are used after the weights have changed.
@@ -191,7 +224,7 @@ pub(super) fn unused_graph(device: &str, timeline: &Timeline, to: &mut Vec<Findi
     let observation = observation + &graphs.map_or_else(String::new, |it| calls(it, "the graphs"));
     let rest = timeline.classes.falls.class.filter(|_| is_all);
     let rest =
-        rest.filter(|_| timeline.classes.largest().is_some_and(|it| it.0 == Class::Activation));
+        rest.filter(|_| timeline.classes.largest(true).is_some_and(|it| it.0 == Class::Activation));
     put(
         to,
         "graph-without-backward",

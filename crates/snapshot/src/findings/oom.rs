@@ -7,9 +7,10 @@ use super::peak::{LEAST_CLASS, LEVERS};
 use super::{SHAPES, stable};
 use crate::amounts::{percent, share, size};
 use crate::claim::put;
-use crate::classes::{Class, function_of};
+use crate::classes::Class;
+use crate::leader::{is_same_function, leader};
 use crate::report::{OomRow, SnapshotReport, Timeline};
-use crate::site::NO_STACK;
+use crate::site::{NO_STACK, is_line};
 use crate::whatif::WhatIf;
 
 /// From this share of reserved memory on, in percent, what is free and does not fit is fragmentation.
@@ -292,8 +293,7 @@ fn uneven(report: &SnapshotReport, device: &str, timeline: &Timeline) -> Option<
     );
     let mut need = String::new();
     if most > top.count {
-        let name = function_of(&top.site);
-        let of_it = sites.iter().filter(|row| name.is_some() && function_of(&row.site) == name);
+        let of_it = sites.iter().filter(|row| is_same_function(&row.site, &top.site));
         let bytes = of_it.fold(0_i64, |sum, row| sum.saturating_add(row.bytes)).max(top.bytes);
         let scaled = bytes / i64::try_from(top.count).unwrap_or(i64::MAX);
         need = format!(
@@ -310,7 +310,7 @@ fn uneven(report: &SnapshotReport, device: &str, timeline: &Timeline) -> Option<
 /// What most of the memory in use is for, as a sentence, and what makes it smaller, as far as the file tells.
 fn less(timeline: &Timeline) -> (String, String) {
     let replay = &timeline.replay;
-    if let Some((class, bytes, ..)) = timeline.classes.largest()
+    if let Some((class, bytes, ..)) = timeline.classes.largest(true)
         && percent(bytes, replay.peak_requested) >= LEAST_CLASS
         && let Some(lever) = LEVERS.iter().find(|lever| lever.class == class)
     {
@@ -333,10 +333,12 @@ fn less(timeline: &Timeline) -> (String, String) {
         };
         return (holder, action);
     }
-    let action = match replay.peak_sites.first().filter(|top| top.site != NO_STACK) {
+    // (Nobody changes what a library keeps for itself.)
+    let lines = replay.peak_sites.iter().filter(|row| is_line(&row.site));
+    let action = match leader(&mut lines.map(|row| (&*row.site, row.bytes))) {
         Some(top) => format!(
             "Reduce the memory in use, first what {} holds: {} at the peak.",
-            top.site,
+            top.text(),
             size(top.bytes)
         ),
         None => "Reduce the memory in use: a smaller batch, or shorter sequences.".to_owned(),

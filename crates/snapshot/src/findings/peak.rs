@@ -3,9 +3,12 @@
 use report::units::{count, plural};
 use report::{Confidence, Finding};
 
+use super::within_activations;
 use crate::amounts::{percent, size};
 use crate::claim::put;
 use crate::classes::{AtPeak, Class, Falls, Rebound};
+use crate::leader::{function_of, lines_of};
+use crate::leaks::LeakRow;
 use crate::report::Timeline;
 use crate::site::{NO_STACK, of_it_in};
 use crate::spelling::has;
@@ -52,8 +55,10 @@ pub(super) const LEVERS: &[Lever] = &[
     },
     Lever {
         class: Class::Cast,
-        why: "Autocast copies each weight once per forward pass, and autograd keeps the copies until backward has used them.",
-        action: "Hold the weights in the lower precision, so that autocast makes no copies; or checkpoint the modules.",
+        why: "Autocast copies each weight at its first use: its cache keeps the copies until torch.autocast ends, and autograd until backward \
+              has used them.",
+        action: "Hold the weights in the lower precision, so that autocast makes no copies. Or, without backward, set cache_enabled=False of \
+                 torch.autocast: it then copies at each use; with backward, checkpoint the modules.",
         stays: "Copies of activations, which these blocks include, stay where the weights alone change.",
     },
     Lever {
@@ -85,12 +90,6 @@ pub(super) fn falls(
     format!("Without {what} {events} at {} instead of {}{failed}. {stays}", size(rest), size(peak))
         .trim_end()
         .to_owned()
-}
-
-/// How many lines of a function are summed, if several are.
-#[inline(never)]
-fn lines_of(of: &AtPeak) -> String {
-    if of.n_lines > 1 { format!(" ({} of its lines together)", of.n_lines) } else { String::new() }
 }
 
 /// That results of several calls are in use at once, as the end of an observation.
@@ -152,27 +151,43 @@ fn of_calls(device: &str, timeline: &Timeline, top: &AtPeak, of: &Rebound, to: &
     );
 }
 
-/// The call sites that make the peak.
-pub(super) fn peak(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
-    let named = class_of_peak(device, timeline, to);
-    let Falls { sites: Some(rest), makers, .. } = &timeline.classes.falls else { return };
-    let [top, others @ ..] = makers.as_slice() else { return };
+/// Whether another finding says what the call sites of the peak do, or nothing can be done about them.
+fn is_told(
+    timeline: &Timeline,
+    (top, others): (&AtPeak, &[AtPeak]),
+    named: Option<String>,
+    leaks: &[LeakRow],
+) -> bool {
     // (What is there from the first events to the end is what the recording is about: nothing frees it earlier.)
-    if named.is_some_and(|site| *site == top.site) || top.stands_from.is_some() {
-        return;
+    let is_named = |name: String| name == top.site || Some(name) == function_of(&top.site);
+    if named.is_some_and(is_named) || top.stands_from.is_some() {
+        return true;
+    }
+    // (Growing memory is a finding that says more.)
+    if others.is_empty() && leaks.iter().any(|leak| leak.site == top.site) {
+        return true;
     }
     // (Temporaries of the optimizer have a finding of their own.)
     let is_loop = top.inside.as_ref().is_some_and(|inside| has(&inside.0, "_multi_tensor_"));
     let temporaries = timeline.classes.falls.temporaries.as_ref();
     if is_loop && others.is_empty() && temporaries.is_some_and(|of| of.bytes == top.bytes) {
-        return;
+        return true;
     }
     // (A graph that no backward pass uses has a finding of its own.)
-    let is_graph = top.activations.saturating_mul(2) >= top.bytes;
     let unused = timeline.classes.never_used.saturating_mul(2);
-    if is_graph && unused >= timeline.classes.bytes_of(Class::Activation) {
+    top.activations.saturating_mul(2) >= top.bytes
+        && unused >= timeline.classes.bytes_of(Class::Activation)
+}
+
+/// The call sites that make the peak.
+pub(super) fn peak(device: &str, timeline: &Timeline, leaks: &[LeakRow], to: &mut Vec<Finding>) {
+    let named = class_of_peak(device, timeline, to);
+    let Falls { sites: Some(rest), makers, .. } = &timeline.classes.falls else { return };
+    let [top, others @ ..] = makers.as_slice() else { return };
+    if is_told(timeline, (top, others), named, leaks) {
         return;
     }
+    let is_graph = top.activations.saturating_mul(2) >= top.bytes;
     if let (Some(of), [], false) = (&top.rebound, others, is_graph) {
         of_calls(device, timeline, top, of, to);
         return;
@@ -180,7 +195,7 @@ pub(super) fn peak(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
     let mut observation = format!(
         "Device {device}: {}{} allocated {} of the {} in use at the peak ({:.0}%) in {}{}.",
         top.site,
-        lines_of(top),
+        lines_of(top.n_lines),
         size(top.bytes),
         size(top.level),
         percent(top.bytes, top.level),
@@ -193,7 +208,7 @@ pub(super) fn peak(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
             size(other.level),
             count(other.event as u64),
             other.site,
-            lines_of(other),
+            lines_of(other.n_lines),
             size(other.bytes),
             of_it_in(other.inside.as_ref())
         ));
@@ -240,30 +255,32 @@ pub(super) fn peak(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
 }
 
 /// What most of the peak is for; returns the call site that it names.
-fn class_of_peak<'a>(
-    device: &str,
-    timeline: &'a Timeline,
-    to: &mut Vec<Finding>,
-) -> Option<&'a str> {
+fn class_of_peak(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) -> Option<String> {
     let peak = timeline.replay.peak_requested;
-    let (class, bytes, site, of_site) = timeline.classes.largest()?;
+    let (class, bytes, most) = timeline.classes.largest(true)?;
     let (share, lever) = (percent(bytes, peak), LEVERS.iter().find(|of| of.class == class)?);
     if share < LEAST_CLASS {
         return None;
     }
     // (They have a finding of their own.)
     if class == Class::Activation && timeline.classes.never_used.saturating_mul(2) >= bytes {
-        return Some(site);
+        return Some(most.name);
     }
     let rest = timeline.classes.falls.class?;
-    let most = match site {
+    let from = match &*most.name {
         NO_STACK => String::new(),
-        site if of_site == bytes => format!(", all from {site}"),
-        site => format!(", {} of them from {site}", size(of_site)),
+        _ => ", ".to_owned() + &most.part(bytes, " of them"),
     };
     let least = if timeline.classes.may_be_more(class) { "at least " } else { "" };
+    let twice = match timeline.classes.falls.twice {
+        0 => String::new(),
+        twice => format!(
+            "; {} of it are older copies that the optimizer has already made anew",
+            size(twice)
+        ),
+    };
     let observation = format!(
-        "Device {device}: {least}{} of the {} in use at the peak ({share:.0}%) are {}{most}.",
+        "Device {device}: {least}{} of the {} in use at the peak ({share:.0}%) are {}{from}{twice}.",
         size(bytes),
         size(peak),
         class.label(),
@@ -290,11 +307,13 @@ fn class_of_peak<'a>(
         ),
         None => falls(timeline, what, (peak, rest), lever.stays),
     };
+    let attention = within_activations(timeline).filter(|_| class == Class::Activation);
+    let action = lever.action.to_owned() + &attention.unwrap_or_default();
     put(
         to,
         "peak-class",
         timeline.classes.confidence(class),
-        [&observation, lever.why, lever.action, &validation, &format!("classes.{device}")],
+        [&observation, lever.why, &action, &validation, &format!("classes.{device}")],
     );
-    Some(site)
+    Some(most.name)
 }
