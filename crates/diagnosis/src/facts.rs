@@ -69,6 +69,8 @@ pub struct Facts<'a> {
     pub slices: &'a Slices<'a>,
     /// GPU slices and their launches.
     pub gpu: &'a GpuSide,
+    /// Launches that load the code of their kernel first, and how long they take in ns.
+    pub first_launches: (u64, i64),
     /// When code is compiled or loaded, or memory allocated or freed: what first calls do.
     cold: Vec<Interval>,
     /// The same without memory: what only first calls do.
@@ -133,6 +135,10 @@ impl<'a> Facts<'a> {
             uncached.is_none() && matches!(slices.class(call), Class::Malloc | Class::Free)
         };
         let set_up = set_up::Times::of(slices);
+        let launches = slices.calls.iter().filter(loads_code);
+        let launches = launches.filter(|call| slices.class(call) == Class::Launch);
+        let first_launches =
+            launches.fold((0, 0_i64), |(n, ns), call| (n + 1, ns.saturating_add(call.dur_ns())));
         let own = slices.calls.iter().filter(loads_code).map(HostSlice::interval);
         let loads = union(own.chain(set_up.all()).collect());
         let own = slices.calls.iter().filter(of_memory).map(HostSlice::interval);
@@ -148,6 +154,7 @@ impl<'a> Facts<'a> {
             slices,
             gpu,
             cold,
+            first_launches,
             loads,
             set_up,
             iterations,

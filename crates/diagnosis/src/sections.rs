@@ -106,7 +106,7 @@ impl Diagnosis {
         if self.wall.is_empty() {
             "No action: the file does not show where wall time on a GPU goes."
         } else if self.findings.iter().any(|finding| finding.rule == Rule::ColdStart) {
-            "First record again, after a few warm-up iterations: this recording is of a first run, and does not show how to shorten later ones."
+            "First record again, after a few warm-up iterations: what a first run waits for says nothing of how to shorten later ones."
         } else if self.findings.iter().any(|finding| finding.bound_ns.is_some_and(|ns| ns > 0)) {
             "No remedy whose gain can be computed from this file fits it. The findings below list what costs time."
         } else {
@@ -136,7 +136,7 @@ impl Diagnosis {
         actions.tables.push(table.preview(10));
         let (found, facts) = self.further();
         let sum_pct: f64 = told.iter().map(|action| action.bound_pct).sum();
-        if sum_pct > 100.0 {
+        if sum_pct > 100.0 && told.len() > 1 {
             actions.intro.push(OVERLAP.to_owned());
         }
         let mut findings = Section::new("diagnosis", "Findings");

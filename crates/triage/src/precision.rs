@@ -164,11 +164,13 @@ impl PlainTime {
         // (Where all of it is saved, no wait is in the way.)
         if part < ALL_PCT && percent(saved_ns, most_ns) < ALL_PCT {
             let text = format!(
-                "If they become faster by {ratio}, {} of the time in which they run alone go away. How much sooner the run ends is not \
-                 estimated: the CPU waits for work of several streams, and which of them each wait is for is not recorded.",
-                units::time(shorter_ns)
+                "If they become faster by {ratio}, {} of the time in which they run alone go away, and the run ends {} to {} sooner: the CPU \
+                 waits for work of several streams, and which of them each wait is for is not recorded.",
+                units::time(shorter_ns),
+                units::time(saved_ns),
+                units::time(most_ns),
             );
-            return Some((text, None));
+            return Some((text, Some(most_ns)));
         }
         let less = match part < ALL_PCT {
             true => format!(

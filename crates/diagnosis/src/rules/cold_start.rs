@@ -1,30 +1,78 @@
 //! M8: first calls load code and allocate: what the recording shows is a start, not a steady state.
 
+use report::short_name;
 use report::units::{percent, time};
+use trace::StringId;
 
 use crate::{Facts, Finding, Level, Rule};
 
+/// A range that takes this many times as long at first as later shows what comes later.
+const FIRST: i64 = 5;
+
+/// What it means for later runs: ranges that come again in the recording tell themselves.
+fn meaning(facts: &Facts<'_>) -> String {
+    match again(facts) {
+        Some((name, first_ns, later_ns)) => format!(
+            "Later ones do not wait for this: {} takes {} the first time, and {} after it (median). Look at the later ones, or warm up and \
+             profile after that.",
+            short_name(name, NAME),
+            time(first_ns),
+            time(later_ns)
+        ),
+        None => "This is a first run: later steps do not wait for this. Warm up, and profile steps after that; only times of kernels hold \
+                 for them."
+            .to_owned(),
+    }
+}
+
+/// Letters of a range's name.
+const NAME: usize = 60;
+
+/// The annotation that comes again and lost most: its name, its first time, and the median of the others, in ns.
+fn again<'a>(facts: &Facts<'a>) -> Option<(&'a str, i64, i64)> {
+    let slices = facts.slices;
+    let mut all: Vec<(u32, i64, i64)> = slices
+        .annotations
+        .iter()
+        .map(|one| (slices.trace.name(one.row).0, one.start_ns, one.dur_ns()))
+        .collect();
+    trace::sort(&mut all);
+    let of_name = |own: &[(u32, i64, i64)]| {
+        let ((name, _, first_ns), later) = own.split_first()?;
+        let later_ns = timeline::median(&mut later.iter().map(|(.., ns)| *ns).collect::<Vec<_>>())?;
+        (*first_ns >= later_ns.saturating_mul(FIRST)).then_some((*name, *first_ns, later_ns))
+    };
+    let found = all.chunk_by(|a, b| a.0 == b.0).filter_map(of_name);
+    let (name, first_ns, later_ns) = found.max_by_key(|(_, first, later)| first - later)?;
+    Some((slices.trace.strings.get(StringId(name)), first_ns, later_ns))
+}
+
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
-    facts.devices().filter_map(|device| {
-        let (covered, idle) = device.cold()?;
-        let what = match device.sets_up_most_of(&device.first_calls()) {
-            Some(sets) => format!("{}, and calls load code, allocate or free, for", sets.clause()),
-            None => "Calls that load code, allocate or free cover".to_owned(),
-        };
-        let text = format!(
-            "{} {} of the {} in which {} stands still ({}).",
-            what,
-            time(covered),
-            time(idle),
-            if facts.has_one_device() { "the GPU".to_owned() } else { device.title() },
-            percent(100.0 * covered as f64 / idle.max(1) as f64)
-        );
-        Some(
-            Finding::fact(Rule::ColdStart, "cold_start", text)
-                .level(Level::High)
-                .on(device.name)
-                .means("This is a first run: later steps do not wait for this. Warm up, and profile steps after that; only times of kernels hold for them.")
-                .with("runtime.classes", "idle time in them", time(covered)),
-        )
-    }).collect()
+    facts
+        .devices()
+        .filter_map(|device| {
+            let (covered, idle) = device.cold()?;
+            let what = match device.sets_up_most_of(&device.first_calls()) {
+                Some(sets) => {
+                    format!("{}, and calls load code, allocate or free, for", sets.clause())
+                }
+                None => "Calls that load code, allocate or free cover".to_owned(),
+            };
+            let text = format!(
+                "{} {} of the {} in which {} stands still ({}).",
+                what,
+                time(covered),
+                time(idle),
+                if facts.has_one_device() { "the GPU".to_owned() } else { device.title() },
+                percent(100.0 * covered as f64 / idle.max(1) as f64)
+            );
+            Some(
+                Finding::fact(Rule::ColdStart, "cold_start", text)
+                    .level(Level::High)
+                    .on(device.name)
+                    .means(meaning(facts))
+                    .with("runtime.classes", "idle time in them", time(covered)),
+            )
+        })
+        .collect()
 }

@@ -1,6 +1,6 @@
 //! M18: compilation, and loading of code, in the recording.
 
-use report::units::{count, time};
+use report::units::{count, plural, time};
 
 use crate::facts::Sets;
 use crate::{Confidence, Facts, Finding, Level, Rule};
@@ -23,6 +23,17 @@ fn evidence(sets: Sets) -> &'static str {
     match sets {
         Sets::TorchScript => "cpu_ops",
         Sets::TorchCompile | Sets::Imports => "python",
+    }
+}
+
+/// Launches that load code first, after a comma; empty where none does.
+fn first_launches(facts: &Facts<'_>) -> String {
+    match facts.first_launches {
+        (0, _) => String::new(),
+        (n, ns) => {
+            let launches = plural(n, "launch loads its kernel", "launches load their kernels");
+            format!(", {launches} first ({})", time(ns))
+        }
     }
 }
 
@@ -63,9 +74,10 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         let allocations =
             facts.host.runtime.classes.get(&Class::Malloc).copied().unwrap_or_default();
         let text = format!(
-            "{} calls load code ({}) and {} allocate memory of the driver ({}) in the recording.",
+            "{} calls load code ({}){} and {} allocate memory of the driver ({}) in the recording.",
             count(loads.count),
             time(loads.total_ns),
+            first_launches(facts),
             count(allocations.count),
             time(allocations.total_ns)
         );

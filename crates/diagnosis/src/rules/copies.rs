@@ -23,7 +23,9 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     // (By place, because there a copy inside a copy counts once.)
     for (purpose, places_of) in &facts.host.copy_places {
-        if is_to_device(*purpose) && is_set_up(facts) {
+        // (Of a first run the parameters are copied, once.)
+        let is_first = || facts.devices().any(|device| device.cold().is_some());
+        if is_to_device(*purpose) && (is_set_up(facts) || is_first()) {
             continue;
         }
         let sum = Sum::of(places_of);
