@@ -23,9 +23,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     // (By place, because there a copy inside a copy counts once.)
     for (purpose, places_of) in &facts.host.copy_places {
-        // (Of a first run the parameters are copied, once.)
-        let is_first = || facts.devices().any(|device| device.cold().is_some());
-        if is_to_device(*purpose) && (is_set_up(facts) || is_first()) {
+        if is_to_device(*purpose) && is_set_up(facts) {
             continue;
         }
         let sum = Sum::of(places_of);
@@ -78,6 +76,11 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             }
             None => (exposed_ns, meaning.to_owned()),
         };
+        // (Of a first run the parameters are copied, once: that is a figure.)
+        if is_to_device(*purpose) && facts.devices().any(|device| device.cold().is_some()) {
+            found.push(finding);
+            continue;
+        }
         // (Of a run that waits for something else, they are a figure; and what another stream hides costs nothing.)
         found.push(if of_window(sum.device_ns) < LEAST_SHARE {
             match verdict {

@@ -165,11 +165,11 @@ fn calls_that_one_rank_lost_are_told_of_it() {
         (&lost.devices[..], &lost.times[..]),
         (&["1".to_owned()][..], &[(9_110_000, 16_100_000)][..])
     );
-    let first = "For 6.99 ms, on the rank of GPU 1, ops go on that launch kernels elsewhere, and no runtime call is recorded: ";
+    let first = "No runtime call is recorded for 6.99 ms on the rank of GPU 1, although ops run that launch kernels elsewhere: ";
     assert!(report.takeaways[0].starts_with(first), "{:?}", report.takeaways);
     let report = ranks_without_calls(&[20..26, 10..18]);
     assert_eq!(report.lost_calls.len(), 2);
-    let first = "For up to 8.99 ms (GPU 1), on 2 ranks, ops go on";
+    let first = "No runtime call is recorded on 2 ranks, for up to 8.99 ms (GPU 1), although";
     assert!(report.takeaways[0].starts_with(first), "{:?}", report.takeaways);
     assert!(ranks_without_calls(&[0..0, 0..0]).lost_calls.is_empty());
 }
