@@ -2,7 +2,7 @@
 //!
 //! GPU time that goes away shortens the wall time only where the GPU is what everything waits for. The model replays the
 //! streams. The *lead of a stream* grows by the time that is removed from it; each slice limits it, because no slice begins
-//! before its launch call is over, nor before the slice of another stream that it waited for ([`Hold`]). The *lead of the
+//! before its launch call is over, nor before the slice of another stream that it waited for (`Hold`). The *lead of the
 //! CPU* follows where the CPU waited for the GPU (a synchronising call, a blocking copy): what it launches afterwards comes
 //! sooner. Where the GPU waits for the CPU, the lead is lost. CPU time that goes away, with a launch or with an op, gives the CPU
 //! a lead, too: where a stream is idle until its next launch, that slice begins sooner.
