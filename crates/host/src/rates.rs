@@ -8,7 +8,7 @@ mod by_kernel;
 mod by_shape;
 mod sections;
 
-pub use by_shape::ShapeRate;
+pub use by_shape::{ShapeRate, sizes};
 pub(crate) use sections::OF_PEAKS;
 
 use std::collections::BTreeMap;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use catalog::kernel_choice::{NAIVE_REMEDY, NARROW_REMEDY, is_naive, is_narrow, older};
 use catalog::{Platform, architectures};
+use host::rates::sizes;
 use report::units::{percent, plural, time};
 use timeline::device::{Device as Properties, platform};
 use timeline::intervals::{Interval, length, union};
@@ -52,7 +53,7 @@ impl Sum {
         let (kernel, kernel_ns) = self.kernels.iter().max_by_key(|(_, ns)| **ns)?;
         let op = match op {
             Some(op) => {
-                let dims = dims.map(|dims| shapes(facts.details.texts.get(dims)));
+                let dims = dims.map(|dims| sizes(facts.details.texts.get(dims), SHAPES));
                 let text = format!("{} {}", facts.trace.strings.get(*op), dims.unwrap_or_default());
                 format!("op with most of it: {} ({}); ", text.trim_end(), time(*op_ns))
             }
@@ -62,13 +63,6 @@ impl Sum {
         let in_all = if *kernel_ns > ns { " in all: several run at a time" } else { "" };
         Some(format!("{op}kernel with most of it: {kernel} ({}{in_all})", time(*kernel_ns)))
     }
-}
-
-/// The first shapes of a list that have dimensions: `[64,1001] [1001,512]`.
-fn shapes(dims: &str) -> String {
-    let all: Vec<serde_json::Value> = serde_json::from_str(dims).unwrap_or_default();
-    let tensors = all.iter().filter(|one| one.as_array().is_some_and(|dims| !dims.is_empty()));
-    tensors.take(SHAPES).map(ToString::to_string).collect::<Vec<_>>().join(" ")
 }
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {

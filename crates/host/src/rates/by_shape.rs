@@ -54,7 +54,7 @@ impl<'a> Shapes<'a> {
                 Some(ShapeRate {
                     name: name.to_owned(),
                     format: format.id(),
-                    dims: sizes(details.texts.get(dims)),
+                    dims: sizes(details.texts.get(dims), usize::MAX),
                     flops: sum.flops / i128::from(sum.calls.max(1)),
                     device_ns: sum.device_ns,
                     tflops: sum.flops as f64 / sum.device_ns.max(1) as f64 / 1e3,
@@ -68,9 +68,10 @@ impl<'a> Shapes<'a> {
     }
 }
 
-/// The sizes of a list of inputs that have dimensions: `[64,1001] [1001,512]`.
-fn sizes(dims: &str) -> String {
+/// The first sizes, `most` of them, of a list of inputs that have dimensions: `[64,1001] [1001,512]`.
+#[must_use]
+pub fn sizes(dims: &str, most: usize) -> String {
     let all: Vec<Value> = serde_json::from_str(dims).unwrap_or_default();
     let tensors = all.iter().filter(|one| one.as_array().is_some_and(|dims| !dims.is_empty()));
-    tensors.map(ToString::to_string).collect::<Vec<_>>().join(" ")
+    tensors.take(most).map(ToString::to_string).collect::<Vec<_>>().join(" ")
 }
