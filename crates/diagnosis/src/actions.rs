@@ -442,26 +442,24 @@ fn of_triage(facts: &Facts<'_>) -> Vec<Action> {
             },
         })
     });
-    let plain = facts.triage.plain_products.iter().filter_map(|plain| {
-        Some(Action {
-            rule: Rule::Precision.id().to_owned(),
-            device: Some(plain.device.clone()),
-            observation: plain.observation.clone(),
-            action: plain.action.to_owned(),
-            remedy: "",
-            hypothesis: plain.gain.clone(),
-            bound_ns: plain.saved_ns?,
-            bound_pct: 0.0,
-            bound_of: Whole::Steps,
-            confidence: Confidence::Medium,
-            place: String::new(),
-            validation: "In a new trace, kernels with tensor cores run these products.".to_owned(),
-            check: Place {
-                path: "triage".to_owned(),
-                what: "GPU time of these products".to_owned(),
-                now: report::units::time(plain.total_ns),
-            },
-        })
+    let plain = facts.triage.plain_products.iter().map(|plain| Action {
+        rule: Rule::Precision.id().to_owned(),
+        device: Some(plain.device.clone()),
+        observation: plain.observation.clone(),
+        action: plain.action.to_owned(),
+        remedy: "",
+        hypothesis: plain.gain.clone(),
+        bound_ns: plain.saved_ns,
+        bound_pct: 0.0,
+        bound_of: Whole::Steps,
+        confidence: Confidence::Medium,
+        place: String::new(),
+        validation: "In a new trace, kernels with tensor cores run these products.".to_owned(),
+        check: Place {
+            path: "triage".to_owned(),
+            what: "GPU time of these products".to_owned(),
+            now: report::units::time(plain.total_ns),
+        },
     });
     overlap.chain(fuse).chain(plain).collect()
 }

@@ -150,7 +150,7 @@ impl PlainTime {
     }
 
     /// The sentence about what is gained, and the wall time that it is; `None` where it is too little to measure.
-    fn gain(&self, wall: &Wall, faster: Faster) -> Option<(String, Option<i64>)> {
+    fn gain(&self, wall: &Wall, faster: Faster) -> Option<(String, i64)> {
         let saved_ns = wall.saved_ns(&self.removed);
         let shorter_ns = self.removed.iter().fold(0_i64, |sum, (_, ns)| sum.saturating_add(*ns));
         // (Less than that is hidden by the noise between two runs.)
@@ -170,7 +170,7 @@ impl PlainTime {
                 units::time(saved_ns),
                 units::time(most_ns),
             );
-            return Some((text, Some(most_ns)));
+            return Some((text, most_ns));
         }
         let less = match part < ALL_PCT {
             true => format!(
@@ -185,7 +185,7 @@ impl PlainTime {
             units::percent(percent(saved_ns, wall.span_ns)),
             wall.span(),
         );
-        Some((text, Some(saved_ns)))
+        Some((text, saved_ns))
     }
 
     /// The sentence about what a fused attention would replace, after a space.
@@ -213,8 +213,8 @@ pub struct PlainProducts {
     pub gain: String,
     /// Their GPU time, in ns.
     pub total_ns: i64,
-    /// Wall time that goes away at most, in ns; `None` where it cannot be told.
-    pub saved_ns: Option<i64>,
+    /// Wall time that goes away at most, in ns.
+    pub saved_ns: i64,
 }
 
 impl PlainProducts {

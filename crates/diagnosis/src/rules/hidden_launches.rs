@@ -93,7 +93,7 @@ fn why(facts: &Facts<'_>, device: &Device<'_>, waits_ns: i64) -> String {
 }
 
 /// How much sooner a device would be done without its communication, where its own launches limit that.
-pub fn limit(device: &Device<'_>) -> Option<i64> {
+fn limit(device: &Device<'_>) -> Option<i64> {
     let (exposed_ns, span_ns) = device.exposed_told();
     if !device.is_told()
         || device.cold().is_some()

@@ -114,8 +114,7 @@ fn launches_limit(facts: &Facts<'_>) -> bool {
 
 /// Whether an action says more than this rule.
 fn is_advised(facts: &Facts<'_>) -> bool {
-    let saves = facts.triage.plain_products.as_ref().is_some_and(|plain| plain.saved_ns.is_some());
-    saves && facts.devices().all(|device| device.is_told())
+    facts.triage.plain_products.is_some() && facts.devices().all(|device| device.is_told())
 }
 
 /// Without types of inputs: kernels whose names say that they multiply 32-bit floats without tensor cores.
