@@ -68,7 +68,7 @@ kinds! {
     Pickle "pickle" "A Python pickle"
         "Most likely a memory snapshot (torch.cuda.memory._dump_snapshot). Opening a pickle can execute arbitrary code, so Kinetoscope never opens one. If you trust it, write it as JSON: s = torch.cuda.memory._snapshot(); json.dump(s, gzip.open(\"snapshot.json.gz\", \"wt\")). For GPU activity, record a trace with torch.profiler.";
     TorchSave "torch-save" "A torch.save file"
-        "A zip archive with a pickle inside: weights or tensors. Opening a pickle can execute arbitrary code, so Kinetoscope never opens one. Open the .json or .json.gz that torch.profiler wrote.";
+        "A zip archive with a pickle inside: weights or tensors. Opening a pickle can execute arbitrary code, so Kinetoscope never opens one. If it holds a memory snapshot that you trust, write that as JSON: s = torch.load(FILE, weights_only=False); json.dump(s, gzip.open(\"snapshot.json.gz\", \"wt\")). For GPU activity, record a trace with torch.profiler.";
     Zip "zip" "A zip archive"
         "Unpack it and open the trace inside (.json or .json.gz).";
     ZipOfJson "zip-of-json" "A zip archive of JSON files"

@@ -232,3 +232,59 @@ fn state(index: usize, ranges: &Ranges, live: &BTreeMap<u64, i64>) -> AllocatorS
     }
     state
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Reader;
+    use crate::totals::{page, pages_within};
+
+    /// The free range around an address: its mapping's start and type, and its own two ends.
+    fn gap(
+        ranges: &Ranges,
+        live: &BTreeMap<u64, i64>,
+        address: u64,
+    ) -> Option<(u64, String, u64, u64)> {
+        let (start, high, (_, segment_type, ..)) =
+            ranges.before(address + 1).filter(|range| range.1 > address)?;
+        let before = live.range(start..=address).next_back();
+        let low = before.map_or(start, |(address, size)| end(*address, *size));
+        let after = live.range(address..high).next();
+        Some((start, segment_type, low, after.map_or(high, |(address, _)| *address)))
+    }
+
+    /// What PyTorch gives back of an expandable segment is what the rule for pages tells from the state before it.
+    #[test]
+    fn the_page_rule_foretells_what_is_unmapped() {
+        let Some(file) =
+            testkit::shared("corpus/snapshots/code_location_expandable_oom_3gpu.json.gz")
+        else {
+            return;
+        };
+        let mut reader = Reader::new();
+        reader.push(&std::fs::read(file).unwrap()).unwrap();
+        let snapshot = reader.finish().unwrap();
+        let mut n = 0;
+        for device in 0..3 {
+            let mut ranges = Ranges::at_end(&snapshot, device);
+            let blocks = snapshot.live_at_end(device).into_iter();
+            let mut live: BTreeMap<u64, i64> =
+                blocks.map(|block| (block.address, block.size)).collect();
+            for event in snapshot.trace(device).iter().rev() {
+                undo(event, &mut ranges, &mut live);
+                if event.action != Action::SegmentUnmap {
+                    continue;
+                }
+                let (start, segment_type, low, high) = gap(&ranges, &live, event.address).unwrap();
+                let page = page(&segment_type);
+                let low = i64::try_from(low - start).unwrap();
+                let size = i64::try_from(high - start).unwrap() - low;
+                let first = (low + page - 1) / page * page;
+                assert_eq!(event.address, end(start, first), "device {device}");
+                assert_eq!(event.size, pages_within(low, size, page), "device {device}");
+                n += 1;
+            }
+        }
+        assert_eq!(n, 6);
+    }
+}

@@ -109,8 +109,8 @@ pub(crate) fn grouped(
 
 /// Pages that a mapped run of an expandable segment can give back. PyTorch maps 20 MiB at a time in the large pool and 2 MiB in
 /// the small one (`c10/cuda/CUDACachingAllocator.cpp`, `kLargeBuffer` and `kSmallBuffer`).
-fn page(segment: &Segment) -> i64 {
-    if segment.segment_type == "small" { 2 << 20 } else { 20 << 20 }
+pub(crate) fn page(segment_type: &str) -> i64 {
+    if segment_type == "small" { 2 << 20 } else { 20 << 20 }
 }
 
 /// Free bytes by whether they can go back to the driver.
@@ -140,7 +140,7 @@ pub(crate) fn free_bytes(snapshot: &Snapshot, segments: &[&Segment]) -> FreeByte
                 block.size
             } else if segment.is_expandable {
                 let start = i64::try_from(block.address.saturating_sub(segment.address));
-                pages_within(start.unwrap_or_default(), block.size, page(segment))
+                pages_within(start.unwrap_or_default(), block.size, page(&segment.segment_type))
             } else {
                 0
             };
@@ -152,7 +152,7 @@ pub(crate) fn free_bytes(snapshot: &Snapshot, segments: &[&Segment]) -> FreeByte
 }
 
 /// Bytes of the whole pages inside a gap.
-fn pages_within(start: i64, size: i64, page: i64) -> i64 {
+pub(crate) fn pages_within(start: i64, size: i64, page: i64) -> i64 {
     let end = start.saturating_add(size);
     (end / page - start.saturating_add(page - 1) / page).max(0) * page
 }

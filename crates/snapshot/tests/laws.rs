@@ -128,17 +128,20 @@ proptest! {
 
 #[test]
 fn a_pickle_is_refused_with_the_snippet_to_export_again() {
-    for file in
-        [b"\x80\x04\x95\x10\0\0\0\0\0\0\0}\x94".to_vec(), b"PK\x03\x04aaaaaaaaaaaa".to_vec()]
-    {
+    let pickles = (0..=5_u8).map(|protocol| match protocol {
+        0 | 1 => b"(dp0\nS'segments'\np1\n(lp2\n".to_vec(),
+        protocol => [&[0x80, protocol][..], b"\x95\x10\0\0\0\0\0\0\0}\x94"].concat(),
+    });
+    let saved = b"PK\x03\x04\0\0\x08\x08\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x10\0\x12\0archive/data.pkl".to_vec();
+    for file in pickles.chain([saved]) {
         for file in [file.clone(), testkit::gzip(&file)] {
             let error = read(&file, 3).unwrap_err();
             assert!(error.kind.is_some(), "{error}");
-            if !error.to_string().contains("zip") {
-                assert!(error.to_string().contains("json.dump(s"), "{error}");
-            }
+            assert!(error.to_string().contains("json.dump(s"), "{error}");
         }
     }
+    // (An archive whose content its first bytes do not tell.)
+    assert!(read(b"PK\x03\x04aaaaaaaaaaaa", 3).unwrap_err().kind.is_some());
     for file in ["", "[]", r#"{"traceEvents": []}"#, "hello"] {
         assert!(read(file.as_bytes(), 1).is_err(), "{file}");
     }
