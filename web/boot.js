@@ -35,9 +35,10 @@ try {
   showFailure(error);
 }
 
-// Caches the page for use without a network. A failure affects only that, so it is not reported.
-if ("serviceWorker" in navigator && document.querySelector("meta[name=build]").content !== "dev") {
-  navigator.serviceWorker.register(absolute("sw.js")).catch(() => {});
+// Caches the page for use without a network. A failure affects only that, so it is said only where the page speaks of it.
+if (document.querySelector("meta[name=build]").content !== "dev") {
+  const registered = navigator.serviceWorker?.register(absolute("sw.js")) ?? Promise.reject();
+  registered.catch(() => { document.documentElement.dataset.copy = "none"; });
 }
 
 function showFailure(error) {

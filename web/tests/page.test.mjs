@@ -224,6 +224,22 @@ test("after one visit the page works without a network, and a new deployment is 
   await session.close();
 });
 
+test("where the browser keeps no copy of the page, it says so", async () => {
+  const session = await open(browser);
+  const { page } = session;
+  const said = page.getByTestId("no-copy");
+  await page.getByTestId("privacy").click();
+  await said.waitFor({ state: "hidden" });
+  await page.addInitScript(() => {
+    ServiceWorkerContainer.prototype.register = () => Promise.reject(new Error("refused"));
+  });
+  await page.reload();
+  await started(page);
+  await page.getByTestId("privacy").click();
+  await said.waitFor();
+  await session.close();
+});
+
 test("the empty page has no fault of accessibility that a machine can find, light or dark, wide or narrow", async () => {
   for (const colorScheme of ["light", "dark"]) {
     for (const width of [1280, 400]) {

@@ -132,7 +132,9 @@ fn a_pickle_is_refused_with_the_snippet_to_export_again() {
         0 | 1 => b"(dp0\nS'segments'\np1\n(lp2\n".to_vec(),
         protocol => [&[0x80, protocol][..], b"\x95\x10\0\0\0\0\0\0\0}\x94"].concat(),
     });
-    let saved = b"PK\x03\x04\0\0\x08\x08\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x10\0\x12\0archive/data.pkl".to_vec();
+    let saved =
+        b"PK\x03\x04\0\0\x08\x08\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x10\0\x12\0archive/data.pkl"
+            .to_vec();
     for file in pickles.chain([saved]) {
         for file in [file.clone(), testkit::gzip(&file)] {
             let error = read(&file, 3).unwrap_err();

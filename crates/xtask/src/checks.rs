@@ -106,7 +106,7 @@ pub fn fuzz_targets(workspace: &Workspace) -> Result<()> {
 /// Runs the tests so that golden files are written instead of compared.
 pub fn golden(workspace: &Workspace) -> Result<()> {
     let mut tests = cargo(workspace);
-    tests.env("UPDATE_EXPECT", "1").env("INSTA_UPDATE", "always");
+    tests.env("UPDATE_EXPECT", "1");
     shell::run(tests.args(["test", "--locked", "--workspace"]))?;
     println!("Review the changes: git diff");
     Ok(())

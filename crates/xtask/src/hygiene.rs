@@ -24,7 +24,6 @@ const MAY_BE_LONG: &[&str] = &[
     "Cargo.lock",
     "package-lock.json",
     "LICENSE",
-    ".snap",
     "/golden/",
 ];
 

@@ -168,7 +168,8 @@ fn privacy() -> Html {
                 <li><strong>{ "Watch the network. " }</strong>
                     { "Open the Network tab of the developer tools (F12), then open a trace: no request contains it." }</li>
                 <li><strong>{ "Go offline. " }</strong>
-                    { "Disconnect from the network and open a trace: the analysis still works." }</li>
+                    { "Disconnect from the network and open a trace: the analysis still works." }
+                    <span class="no-copy" data-testid="no-copy">{ " (This browser keeps no copy of the page: load it, and open a file of each kind, before.)" }</span></li>
             </ol>
             <p class="hint">{ "Files are not stored unless you turn that on in “Keys and settings”. Then copies are kept on this machine, in this \
                 browser's private storage for this page, until you clear them." }</p>
