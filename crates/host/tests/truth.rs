@@ -192,7 +192,7 @@ fn key_averages_are_those_of_pytorch() {
         std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
     files.sort();
     let mut wrong = Vec::new();
-    let (mut n_files, mut n_rows) = (0, 0);
+    let (mut n_files, mut n_rows, mut n_products) = (0, 0, 0);
     for path in files {
         let name = path.to_string_lossy().into_owned();
         let Some(stem) = name.strip_suffix(".json.gz") else { continue };
@@ -200,6 +200,7 @@ fn key_averages_are_those_of_pytorch() {
             serde_json::from_slice(&std::fs::read(format!("{stem}.truth.json")).unwrap()).unwrap();
         let found = read(&std::fs::read(&path).unwrap());
         n_files += 1;
+        n_products += flops_are_those_of_pytorch(stem, &truth["key_averages"], &found["flops"]);
         if let Some(percentiles) = truth["step_percentiles_ns_nearest_rank"].as_object() {
             for (name, expected) in percentiles {
                 let ours = &found["steps"]["cpu_dur"][format!("{name}_ns")];
@@ -238,4 +239,35 @@ fn key_averages_are_those_of_pytorch() {
     }
     assert!(wrong.is_empty(), "{} of {n_rows}\n{}", wrong.len(), wrong.join("\n"));
     assert!(n_files >= 19, "only {n_files} recordings");
+    assert!(n_products >= 19, "only {n_products} operations with FLOPs");
+}
+
+/// The operations that PyTorch counts as we do. It counts them where `with_flops=True`; returns how many it did.
+fn flops_are_those_of_pytorch(stem: &str, theirs: &Value, ours: &Value) -> usize {
+    // It counts an element's sum and product, too; no product of matrices.
+    const ELEMENTWISE: [&str; 2] = ["aten::add", "aten::mul"];
+    // It has no formula for these.
+    const MORE: [&str; 3] = [
+        "aten::convolution_backward",
+        "aten::scaled_dot_product_attention",
+        "aten::_addmm_activation",
+    ];
+    // It counts a convolution where it is asked for, we where it is computed.
+    let is_convolution = |name: &str| matches!(name, "aten::conv2d") || name.contains("_conv");
+    let by_name = |rows: &Value, left_out: &[&str]| {
+        let mut found: std::collections::BTreeMap<String, i64> = Default::default();
+        for row in rows.as_array().unwrap() {
+            let (name, flops) = (row["name"].as_str().unwrap(), row["flops"].as_i64().unwrap());
+            if flops > 0 && !left_out.contains(&name) {
+                let name = if is_convolution(name) { "aten::conv2d" } else { name };
+                *found.entry(name.to_owned()).or_default() += flops;
+            }
+        }
+        found
+    };
+    let expected = by_name(theirs, &ELEMENTWISE);
+    if !expected.is_empty() {
+        assert_eq!(by_name(&ours["ops"], &MORE), expected, "{stem}");
+    }
+    expected.len()
 }
