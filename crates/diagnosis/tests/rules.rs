@@ -1106,3 +1106,21 @@ fn a_file_whose_ops_have_stacks_as_a_text_needs_no_other_recording() {
     assert!(with(false).contains("with_stack=True"), "{}", with(false));
     assert!(!with(true).contains("with_stack=True"), "{}", with(true));
 }
+
+#[test]
+fn a_cache_of_memory_that_is_off_counts_the_calls_that_allocate() {
+    // Half of the tensors have an op of their own; all have a call.
+    let mut fixture = Fixture::default();
+    for n in 0..240_i64 {
+        let at = n * 100_000;
+        if n % 2 == 0 {
+            fixture.push(slice("cpu_op", "aten::empty").at(at, 90_000).on(1, 1));
+        }
+        fixture.push(slice("cuda_runtime", "hipMalloc").at(at + 1_000, 80_000).on(1, 1));
+        launch(&mut fixture, "gemm", n + 1, at + 92_000, at + 96_000, 3_000);
+    }
+    let found = diagnosis(fixture);
+    let finding = found.findings.iter().find(|finding| finding.verdict == "uncached").unwrap();
+    let text = "240 calls of hipMalloc allocate memory of the driver: PyTorch's cache";
+    assert!(finding.observation.starts_with(text), "{}", finding.observation);
+}
