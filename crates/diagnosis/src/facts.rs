@@ -87,8 +87,8 @@ pub struct Facts<'a> {
     warm: Option<Vec<Interval>>,
     /// Where the launching threads are while a device waits, in the warm iterations, if only these count.
     places: Option<BTreeMap<String, IdlePlaces>>,
-    /// The calls that allocate and the tensors that are made, where PyTorch's cache of memory is off.
-    pub uncached: Option<(u64, u64)>,
+    /// The calls that allocate memory of the driver, and their name, where PyTorch's cache of memory is off.
+    pub uncached: Option<(u64, trace::StringId)>,
     /// By device: what its launching threads wait for others while it waits for them.
     others: Vec<(String, IdlePlace)>,
     /// By device: how much sooner it would be done without communication.

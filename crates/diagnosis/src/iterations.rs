@@ -25,6 +25,7 @@ use triage::{TriageReport, WallPart, WallRow, WallTimes};
 
 pub use cold::Cold;
 pub use find::Kind;
+pub use slow::OnlyWaits;
 
 /// The slowest iteration is told of from this much above the median on, in percent.
 const SLOW_PCT: f64 = 10.0;
@@ -152,6 +153,8 @@ pub struct Slowest {
     pub op: Option<(String, i64)>,
     /// GPU slices that it launched more, or fewer.
     pub launched_more: i64,
+    /// How it waits longer for the GPU, where the GPU's work is the same in both and the GPU is not idle for longer: nothing is slow.
+    pub only_waits: Option<OnlyWaits>,
 }
 
 impl Iterations {
@@ -374,5 +377,8 @@ fn slowest(run: &Run<'_>, list: &[Iteration], classes: &[Class]) -> Option<Slowe
         };
         is_cause && delays && *ns >= outside_ns && *ns <= longer_ns.saturating_mul(2)
     });
-    Some(Slowest { at, median_at, longer_ns, part, on_cpu, op, launched_more })
+    let only_waits = if has_gpu { slow::only_waits(run, slow, median, longer_ns) } else { None };
+    // (What the CPU does while it waits is no cause.)
+    let (part, on_cpu) = if only_waits.is_some() { (None, None) } else { (part, on_cpu) };
+    Some(Slowest { at, median_at, longer_ns, part, on_cpu, op, launched_more, only_waits })
 }

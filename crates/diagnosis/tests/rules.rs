@@ -409,6 +409,45 @@ fn the_slowest_step_is_explained_by_what_the_cpu_does_longer_in_it() {
     assert!(said.contains(cause), "{said}");
 }
 
+/// Steps with 5 ms of GPU work each, one after the other without a gap; the CPU waits in each up to the time given, in ms.
+fn steps_behind_the_gpu(waits_until_ms: &[i64], work_ms: impl Fn(usize) -> i64) -> Fixture {
+    let mut fixture = Fixture::default();
+    let (mut at, mut runs_at) = (0, 10_000);
+    for (n, until) in waits_until_ms.iter().enumerate() {
+        let until = until * 1_000_000;
+        let name = format!("ProfilerStep#{n}");
+        fixture.push(slice("user_annotation", &name).at(at, until - at).on(1, 1));
+        fixture.push(slice("cpu_op", "aten::item").at(at + 100_000, until - at - 200_000).on(1, 1));
+        let dur = work_ms(n) * 1_000_000;
+        launch(&mut fixture, "gemm", n as i64 + 1, at + 1_000, runs_at, dur);
+        let wait = slice("cuda_runtime", "cudaStreamSynchronize");
+        fixture.push(wait.at(at + 150_000, until - at - 300_000).on(1, 1));
+        (at, runs_at) = (until, runs_at + dur);
+    }
+    fixture
+}
+
+#[test]
+fn a_step_that_only_waits_longer_for_equal_work_of_the_gpu_is_not_slow() {
+    // (The second step ends before its work does, the third waits for that and for its own.)
+    let of = |waits: &[i64], work: fn(usize) -> i64| {
+        diagnosis(steps_behind_the_gpu(waits, work)).iterations.unwrap()
+    };
+    let iterations = of(&[5, 8, 15, 20, 25, 30], |_| 5);
+    let slowest = iterations.slowest.clone().unwrap();
+    assert_eq!((slowest.part, slowest.on_cpu), (None, None));
+    let waits = slowest.only_waits.unwrap();
+    assert_eq!((waits.longer_ns, waits.busy_ns), (2_000_000, (5_000_000, 5_000_000)));
+    assert_eq!(waits.call.as_deref(), Some("cudaStreamSynchronize"));
+    let said = iterations.slowest_sentence().unwrap();
+    let cause = "but it does not delay the GPU: the CPU waits 2.00 ms longer for it, in cudaStreamSynchronize; the GPU is busy with its \
+                 work for 5.00 ms (5.00 ms with that of the median one), and idle for 0 ns during it (0 ns).";
+    assert!(said.ends_with(cause), "{said}");
+    // Twice the work in the slow step is a cause.
+    let more = of(&[5, 8, 20, 25, 30, 35], |n| if n == 2 { 10 } else { 5 });
+    assert_eq!(more.slowest.unwrap().only_waits, None);
+}
+
 #[test]
 fn passes_of_an_engine_are_told_by_stage() {
     let name = |n: usize| {
@@ -1066,4 +1105,22 @@ fn a_file_whose_ops_have_stacks_as_a_text_needs_no_other_recording() {
     };
     assert!(with(false).contains("with_stack=True"), "{}", with(false));
     assert!(!with(true).contains("with_stack=True"), "{}", with(true));
+}
+
+#[test]
+fn a_cache_of_memory_that_is_off_counts_the_calls_that_allocate() {
+    // Half of the tensors have an op of their own; all have a call.
+    let mut fixture = Fixture::default();
+    for n in 0..240_i64 {
+        let at = n * 100_000;
+        if n % 2 == 0 {
+            fixture.push(slice("cpu_op", "aten::empty").at(at, 90_000).on(1, 1));
+        }
+        fixture.push(slice("cuda_runtime", "hipMalloc").at(at + 1_000, 80_000).on(1, 1));
+        launch(&mut fixture, "gemm", n + 1, at + 92_000, at + 96_000, 3_000);
+    }
+    let found = diagnosis(fixture);
+    let finding = found.findings.iter().find(|finding| finding.verdict == "uncached").unwrap();
+    let text = "240 calls of hipMalloc allocate memory of the driver: PyTorch's cache";
+    assert!(finding.observation.starts_with(text), "{}", finding.observation);
 }

@@ -6,7 +6,7 @@ use report::units::{percent, plural, time};
 use report::{Cell, Column, Drawing, Row, Section, Table, Unit};
 use triage::WallPart;
 
-use super::{Class, Cold, Iteration, Iterations, Kind};
+use super::{Class, Cold, Iteration, Iterations, Kind, OnlyWaits};
 
 /// Iterations that are drawn; a sentence counts the others.
 const DRAWN: usize = 48;
@@ -347,7 +347,10 @@ impl Iterations {
     pub fn slowest_sentence(&self) -> Option<String> {
         let slowest = self.slowest.as_ref()?;
         // (Without a reason it is a row of the table.)
-        let has_reason = slowest.part.is_some() || slowest.on_cpu.is_some() || slowest.op.is_some();
+        let has_reason = slowest.part.is_some()
+            || slowest.on_cpu.is_some()
+            || slowest.op.is_some()
+            || slowest.only_waits.is_some();
         if !has_reason && slowest.launched_more == 0 {
             return None;
         }
@@ -365,6 +368,7 @@ impl Iterations {
             time(slowest.longer_ns),
             named(slowest.median_at, median)
         );
+        text.extend(slowest.only_waits.as_ref().map(OnlyWaits::clause));
         if let Some((name, ns)) = &slowest.on_cpu {
             let share = of_difference(*ns, slowest.longer_ns);
             let name = report::short_name(name, NAME);

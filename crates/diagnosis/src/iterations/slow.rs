@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use host::HostSlice;
 use host::class::Class;
 use host::slices::{Family, ThreadId};
+use report::units::time;
+use serde::Serialize;
 use timeline::intervals::{Interval, both, length, union};
 use trace::StringId;
 use triage::WallPart;
@@ -13,6 +15,37 @@ use super::{Iteration, Run};
 
 /// Of those that grew most, ranges around each other have this part of the growth each.
 const ALIKE: f64 = 0.8;
+/// Work and idle time of the GPU that differ by no more than one of so many parts of the difference on the CPU are the same.
+const SAME_PARTS: u64 = 5;
+
+/// An iteration that waits longer for a GPU whose work is the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OnlyWaits {
+    /// How much longer its launching threads wait for the GPU.
+    pub longer_ns: i64,
+    /// The call in which they wait that much longer, if it is one name.
+    pub call: Option<String>,
+    /// Time that the GPU is busy with the work of the slow one, and of the median one.
+    pub busy_ns: (i64, i64),
+    /// How long the GPU is idle while each lasts on the CPU.
+    pub idle_ns: (i64, i64),
+}
+
+impl OnlyWaits {
+    /// What follows the difference on the CPU.
+    pub(super) fn clause(&self) -> String {
+        let call = self.call.as_ref().map_or_else(String::new, |call| format!(", in {call}"));
+        format!(
+            ", but it does not delay the GPU: the CPU waits {} longer for it{call}; the GPU is busy with its work for {} ({} with that of \
+             the median one), and idle for {} during it ({})",
+            time(self.longer_ns),
+            time(self.busy_ns.0),
+            time(self.busy_ns.1),
+            time(self.idle_ns.0),
+            time(self.idle_ns.1)
+        )
+    }
+}
 
 /// The range, op or call whose time grew most from the median iteration to the slow one, on the threads that launch GPU work in it; `None`
 /// below half of the difference.
@@ -89,12 +122,61 @@ pub(super) fn is_of_cpu(part: WallPart) -> bool {
 
 /// How long calls of an iteration's launching threads wait for the GPU in it.
 pub(super) fn waits_ns(run: &Run<'_>, one: &Iteration) -> i64 {
-    let threads = launching(run, one.window);
-    let calls = run.slices.calls.iter().filter(|call| {
-        (run.slices.class(call) == Class::Sync || run.slices.blocks(call))
-            && threads.binary_search(&run.slices.thread(call.row)).is_ok()
+    let calls = waits(run, one.window).into_iter().map(|(_, interval)| interval);
+    length(&both(&union(calls.collect()), &[one.window]))
+}
+
+/// Names and times of the calls which wait for the GPU, of the threads that launch in a window: calls that synchronise, copies that block
+/// by name, and those during which the copy runs (of pageable memory the CPU waits for it).
+fn waits<'a>(run: &Run<'a>, window: Interval) -> Vec<(&'a str, Interval)> {
+    let threads = launching(run, window);
+    let is_own = |call: &HostSlice| threads.binary_search(&run.slices.thread(call.row)).is_ok();
+    let blocks =
+        |call: &&HostSlice| run.slices.class(call) == Class::Sync || run.slices.blocks(call);
+    let by_name = run.slices.calls.iter().filter(blocks).filter(|call| is_own(call));
+    let by_name = by_name.map(|call| (run.slices.name(call), call.interval()));
+    let copies = run.gpu.linked().filter_map(|one| {
+        let call = one.launch?;
+        let waits = run.slices.class(&call) == Class::Memcpy && one.slice.start_ns < call.end_ns;
+        let is_new = waits && !run.slices.blocks(&call) && is_own(&call);
+        is_new.then(|| (run.slices.name(&call), (call.start_ns, call.end_ns)))
     });
-    length(&both(&union(calls.map(HostSlice::interval).collect()), &[one.window]))
+    by_name.chain(copies).collect()
+}
+
+/// How a slow iteration waits longer for the GPU, if that is half of the difference while the GPU's work and idle time are those of the
+/// median one: then the CPU is behind the GPU, and where in its loop it waits decides how long each iteration takes on it.
+pub(super) fn only_waits(
+    run: &Run<'_>,
+    slow: &Iteration,
+    median: &Iteration,
+    longer_ns: i64,
+) -> Option<OnlyWaits> {
+    let waited_ns = waits_ns(run, slow) - waits_ns(run, median);
+    let busy_ns = (slow.gpu_busy_ns, median.gpu_busy_ns);
+    let idle = |one: &Iteration| -> i64 {
+        let of = |part: WallPart| one.parts.get(part.id()).copied().unwrap_or(0);
+        WallPart::ALL.into_iter().filter(|part| part.is_idle()).map(of).sum()
+    };
+    let idle_ns = (idle(slow), idle(median));
+    let is_same = |(slow, median): (i64, i64)| {
+        slow.abs_diff(median).saturating_mul(SAME_PARTS) <= longer_ns.unsigned_abs()
+    };
+    let outside_ns = (slow.outside_ns, median.outside_ns);
+    let all_same = is_same(busy_ns) && is_same(idle_ns) && is_same(outside_ns);
+    if !all_same || waited_ns.saturating_mul(2) < longer_ns {
+        return None;
+    }
+    let mut by_name: BTreeMap<&str, i64> = BTreeMap::new();
+    for (one, sign) in [(slow, 1), (median, -1)] {
+        for (name, call) in waits(run, one.window) {
+            *by_name.entry(name).or_default() += sign * length(&both(&[call], &[one.window]));
+        }
+    }
+    let most = by_name.into_iter().max_by_key(|(_, ns)| *ns);
+    let most = most.filter(|(_, ns)| *ns as f64 >= ALIKE * waited_ns as f64);
+    let call = most.map(|(name, _)| name.to_owned());
+    Some(OnlyWaits { longer_ns: waited_ns, call, busy_ns, idle_ns })
 }
 
 /// The threads whose calls in this window launch GPU work, sorted.

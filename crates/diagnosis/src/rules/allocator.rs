@@ -6,6 +6,7 @@ use host::HostSlice;
 use host::class::Class;
 use report::units::{count, percent, time};
 use timeline::intervals::{holds, union};
+use trace::StringId;
 use triage::WallPart;
 
 use crate::{Facts, Finding, Level, Rule};
@@ -14,8 +15,8 @@ use crate::{Facts, Finding, Level, Rule};
 const FEWEST_FREES: u64 = 3;
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
-    if let Some((n_mallocs, n_tensors)) = facts.uncached {
-        let found = without_cache(facts, n_mallocs, n_tensors);
+    if let Some((n_mallocs, malloc)) = facts.uncached {
+        let found = without_cache(facts, n_mallocs, malloc);
         if !found.is_empty() {
             return found;
         }
@@ -89,14 +90,14 @@ fn frees_in_ops(facts: &Facts<'_>) -> u64 {
 }
 
 /// What is said where each tensor is a call of the driver.
-fn without_cache(facts: &Facts<'_>, n_mallocs: u64, n_tensors: u64) -> Vec<Finding> {
+fn without_cache(facts: &Facts<'_>, n_mallocs: u64, malloc: StringId) -> Vec<Finding> {
     let of_device = |device: crate::facts::Device<'_>| {
         let row = device.wall(WallPart::Allocation)?;
         let text = format!(
-            "{} calls allocate memory of the driver, for {} tensors: PyTorch's cache of memory is off. {} stands still for {} ({} of {}) \
+            "{} calls of {} allocate memory of the driver: PyTorch's cache of memory is off. {} stands still for {} ({} of {}) \
              while the CPU allocates or frees.",
             count(n_mallocs),
-            count(n_tensors),
+            facts.slices.trace.strings.get(malloc),
             device.title(),
             time(row.total_ns),
             percent(row.share_pct),
