@@ -143,7 +143,9 @@ fn on_device(
         model: options.model.as_deref(),
         arguments: Some(&arguments),
     };
-    let ground = Ground { run, wall: &wall, exposed_ns, arguments: Some(&arguments), peak: *peak };
+    let (arguments_of, tokens) = (Some(&arguments), &stages.most_tokens(gpu.trace)[..]);
+    let ground =
+        Ground { run, wall: &wall, exposed_ns, arguments: arguments_of, tokens, peak: *peak };
     let fuse = fuse::fuse(gpu, &launches, stage_of, Some(&places), &context, &ground);
     let blocked_ns = timeline::intervals::length(&blocked);
     let waits = Waits {

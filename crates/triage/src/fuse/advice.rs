@@ -143,14 +143,17 @@ pub(super) fn facts(
         Sought::Chain(chain) => Some(chain),
         Sought::Pattern(_) => None,
     };
+    let stage = lanes.stages[candidate.stage].stage;
+    // (Of work that a graph replays no sizes are recorded, but its annotation has the batch.)
+    let of_pass = || ground.tokens.iter().find(|(of, _)| *of == stage).map(|(_, tokens)| *tokens);
     RunFacts {
-        phase: lanes.stages[candidate.stage].stage.phase(run.run),
+        phase: stage.phase(run.run),
         norm: names.norm(chain.map_or("", |chain| chain.id)),
         activation: names.activation(),
         optimizer,
         mask: mask(lanes.gpu.trace, launches, attribution, ground, candidate, &names),
         attention_interface: Some(below_interface(attribution, candidate)),
-        tokens: largest(ground, candidate).map(|(tokens, _)| tokens),
+        tokens: largest(ground, candidate).map(|(tokens, _)| tokens).or_else(of_pass),
         bytes: largest(ground, candidate).map(|(_, bytes)| bytes),
         execution: execution(lanes, launches, attribution, ground, candidate).or(run.execution),
         parts: names.parts(),

@@ -156,6 +156,8 @@ pub(crate) struct Ground<'a> {
     pub exposed_ns: &'a [i64],
     /// What ops were called with, if it was read.
     pub arguments: Option<&'a Arguments>,
+    /// The most tokens of a pass of each stage, where annotations tell them.
+    pub tokens: &'a [(Stage, u64)],
     /// What the device can do at most, if it is known.
     pub peak: Option<&'static Peak>,
 }

@@ -86,6 +86,7 @@ fn advised(
         wall: &wall,
         exposed_ns: &exposed_ns,
         arguments: context.arguments,
+        tokens: &[],
         peak: None,
     };
     fuse(&gpu, &launches, stage_of, places.as_ref(), context, &ground)
@@ -111,6 +112,7 @@ fn look_on(
         wall: &wall,
         exposed_ns: &exposed_ns,
         arguments: context.arguments,
+        tokens: &[],
         peak: None,
     };
     let (lanes, judged) = judged(&gpu, &launches, stage_of, places.as_ref(), context, &ground);

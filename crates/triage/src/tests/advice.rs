@@ -125,15 +125,23 @@ fn a_fallback_of_a_fused_attention_is_not_advised_to_call_it() {
     assert_eq!(advised(&program.report(), "K04"), None);
 }
 
-/// Rotary embeddings before the KV cache write on a GPU of AMD, in steps of so many tokens.
-fn rope_and_cache(tokens: u32) -> Option<FuseRow> {
+/// Rotary embeddings before the KV cache write on a GPU of AMD, in steps of so many tokens: by the recorded sizes, or by the
+/// annotation around the steps.
+fn rope_and_cache(tokens: u32, has_sizes: bool) -> Option<FuseRow> {
     let mut program = Program::on("AMD Instinct MI300X", (9, 4));
     program.fixture.metadata("hip_runtime_version", "60443483");
     program.range("python_function", "vllm/model_executor/models/llama.py(3): forward", 0, 10 * MS);
+    let mut positions = format!("[[{tokens}],[{tokens},4096],[{tokens},1024]]");
+    let mut keys = format!("[[{tokens},8,128],[{tokens},8,128],[]]");
+    if !has_sizes {
+        [&mut positions, &mut keys].into_iter().for_each(String::clear);
+        let side = format!("sq{tokens}sk9000sqsq{tokens}sqsk9000");
+        let name =
+            format!("execute_{tokens}_context_0(sq0sk0sqsq0sqsk0)_generation_{tokens}({side})");
+        program.range("user_annotation", &name, 0, 10 * MS);
+    }
     for at in 0..10_i64 {
         let (cpu, gpu) = (at * 100 * US, 10 * MS + at * MS);
-        let positions = format!("[[{tokens}],[{tokens},4096],[{tokens},1024]]");
-        let keys = format!("[[{tokens},8,128],[{tokens},8,128],[]]");
         program.run("_C::rotary_embedding", &positions, ROPE, cpu, (gpu, 500 * US));
         let call = "_C_cache_ops::reshape_and_cache_flash";
         program.run(call, &keys, CACHE, cpu + 10 * US, (gpu + 500 * US, 500 * US));
@@ -143,9 +151,11 @@ fn rope_and_cache(tokens: u32) -> Option<FuseRow> {
 
 #[test]
 fn a_pass_of_vllm_is_advised_only_for_steps_that_it_applies_to() {
-    let decode = rope_and_cache(64).unwrap();
-    assert!(decode.action.contains("fuse_rope_kvcache"), "{decode:?}");
-    assert_eq!(rope_and_cache(8192), None, "by default at most 256 tokens");
+    for has_sizes in [true, false] {
+        let decode = rope_and_cache(64, has_sizes).unwrap();
+        assert!(decode.action.contains("fuse_rope_kvcache"), "{decode:?}");
+        assert_eq!(rope_and_cache(8192, has_sizes), None, "by default at most 256 tokens");
+    }
 }
 
 #[test]
