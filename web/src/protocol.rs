@@ -98,7 +98,7 @@ pub enum Request {
     /// Diagnose the file as one of several ranks from now on.
     OtherRanks {
         job: JobId,
-        /// What the workers of the others have written down.
+        /// What the workers of the others have written down; then [`Diagnosis::scaling`] of runs with batches of other sizes.
         others: Vec<Shared<Vec<u8>>>,
     },
     /// Write down the run, so that another worker can compare it with its own.

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use kinetoscope::{Diagnosis, ScalingRow, report, scaling, scaling_section};
+use kinetoscope::{ScalingRow, report, scaling, scaling_section};
 
 use crate::failure::Usage;
 use crate::guard::Guard;
@@ -36,12 +36,12 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         let text = format!("{} is a folder: name the traces", folder.display());
         return Err(Usage(text).into());
     }
-    let mut runs: Vec<(String, Diagnosis)> = Vec::new();
+    let mut runs: Vec<ScalingRow> = Vec::new();
     for path in &arguments.trace {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        runs.push((name, diagnose::diagnosis_of(path, &step::Step::default())?));
+        runs.push(ScalingRow::of(&name, &diagnose::diagnosis_of(path, &step::Step::default())?));
     }
-    let rows = scaling(&runs);
+    let rows = scaling(runs);
     let text = if arguments.json {
         serde_json::to_string_pretty(&Document { schema: 1, rows: &rows })? + "\n"
     } else {

@@ -5,12 +5,12 @@
 
 use report::units::{count, time};
 use report::{Cell, Column, Row, Section, Table, Unit};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{Class, Diagnosis, Iterations};
 
 /// One run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScalingRow {
     /// The name of its file.
     pub name: String,
@@ -42,12 +42,12 @@ fn main_class(iterations: &Iterations) -> Option<&Class> {
 
 /// The runs by batch size, the smallest first; those without one last.
 #[must_use]
-pub fn scaling(runs: &[(String, Diagnosis)]) -> Vec<ScalingRow> {
-    let mut rows: Vec<ScalingRow> = runs.iter().map(|(name, run)| row(name, run)).collect();
-    let kind = |row: &ScalingRow| Some((row.op.clone()?, row.input.as_ref()?.get(1..)?.to_vec()));
-    let first = rows.first().and_then(kind);
+pub fn scaling(mut rows: Vec<ScalingRow>) -> Vec<ScalingRow> {
     // Runs of different inputs have no batch sizes to compare.
-    if first.is_none() || rows.iter().any(|row| kind(row) != first) {
+    let is_of_one = |first: &ScalingRow| {
+        first.kind().is_some() && rows.iter().all(|row| row.kind() == first.kind())
+    };
+    if !rows.first().is_some_and(is_of_one) {
         for row in &mut rows {
             row.batch = None;
         }
@@ -65,23 +65,33 @@ pub fn scaling(runs: &[(String, Diagnosis)]) -> Vec<ScalingRow> {
     rows
 }
 
-fn row(name: &str, run: &Diagnosis) -> ScalingRow {
-    let iterations = run.iterations.as_ref();
-    let class = iterations.and_then(main_class);
-    let of_gpu = class.is_some_and(|class| class.gpu_span.figures.is_some());
-    let stats = class.map(|class| if of_gpu { &class.gpu_span } else { &class.cpu });
-    let input = iterations.and_then(|iterations| iterations.input.clone());
-    ScalingRow {
-        name: name.to_owned(),
-        batch: input.as_ref().and_then(|input| input.dims.first().copied()),
-        op: input.as_ref().map(|input| input.op.clone()),
-        input: input.map(|input| input.dims),
-        n: stats.map_or(0, |stats| stats.n),
-        p50_ns: stats.and_then(|stats| Some(stats.figures.as_ref()?.p50_ns)),
-        of_gpu,
-        item_ns: None,
-        per_s: None,
-        gain: None,
+impl ScalingRow {
+    /// A run by itself; [`scaling`] compares it with others.
+    #[must_use]
+    pub fn of(name: &str, run: &Diagnosis) -> Self {
+        let iterations = run.iterations.as_ref();
+        let class = iterations.and_then(main_class);
+        let of_gpu = class.is_some_and(|class| class.gpu_span.figures.is_some());
+        let stats = class.map(|class| if of_gpu { &class.gpu_span } else { &class.cpu });
+        let input = iterations.and_then(|iterations| iterations.input.clone());
+        Self {
+            name: name.to_owned(),
+            batch: input.as_ref().and_then(|input| input.dims.first().copied()),
+            op: input.as_ref().map(|input| input.op.clone()),
+            input: input.map(|input| input.dims),
+            n: stats.map_or(0, |stats| stats.n),
+            p50_ns: stats.and_then(|stats| Some(stats.figures.as_ref()?.p50_ns)),
+            of_gpu,
+            item_ns: None,
+            per_s: None,
+            gain: None,
+        }
+    }
+
+    /// What runs must have in common for their batch sizes to be of one thing: the op, and the other dimensions of its tensor.
+    #[must_use]
+    pub fn kind(&self) -> Option<(&str, &[i64])> {
+        Some((self.op.as_deref()?, self.input.as_ref()?.get(1..)?))
     }
 }
 

@@ -130,7 +130,9 @@ pub struct FileEntry {
     pub diagnosis: Remote<Diagnosis>,
     /// What its rank calls together with others; asked for where there are several ranks.
     pub calls: Remote<Vec<u8>>,
-    /// The other ranks that the diagnosis is made with.
+    /// The run as one of several with batches of other sizes; of the last diagnosis of the whole file.
+    pub scaling: Shared<Vec<u8>>,
+    /// The other ranks that the diagnosis is made with, and the runs with batches of other sizes.
     pub ranks: Vec<OtherRank>,
     /// What is added to the times of each other rank, in ns, so that its collectives end with those of this one.
     pub clocks: Vec<(JobId, i64)>,
@@ -186,6 +188,7 @@ impl FileEntry {
             triage: None,
             diagnosis: Remote::Idle,
             calls: Remote::Idle,
+            scaling: Shared::default(),
             ranks: Vec::new(),
             clocks: Vec::new(),
             steps: Shared::default(),

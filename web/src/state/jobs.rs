@@ -197,6 +197,7 @@ pub(super) fn diagnosed(next: &mut Next, job: JobId, id: RequestId, mut diagnosi
     let memory = std::mem::take(&mut diagnosis.memory);
     let told = std::mem::take(&mut diagnosis.told);
     let clocks = std::mem::take(&mut diagnosis.clocks);
+    let scaling = std::mem::take(&mut diagnosis.scaling);
     next.update(job, |file| {
         if file.diagnosis.answer(id, Ok(diagnosis)) && file.step.is_none() {
             file.steps = Shared::new(steps);
@@ -204,6 +205,10 @@ pub(super) fn diagnosed(next: &mut Next, job: JobId, id: RequestId, mut diagnosi
             file.recorded_told = Shared::new(told);
             let others = file.ledger.asked.ranks.iter().map(|(other, _)| *other);
             file.clocks = others.zip(clocks).collect();
+            // (A new address would have other files diagnosed again.)
+            if *file.scaling != scaling {
+                file.scaling = Shared::new(scaling);
+            }
         }
     });
     lanes::tell(next, job);

@@ -5,6 +5,7 @@ mod first;
 mod lanes;
 mod others;
 mod ranks;
+mod scaling;
 mod snapshot;
 mod triage;
 

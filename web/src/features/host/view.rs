@@ -34,7 +34,8 @@ pub fn diagnosis(props: &Props) -> Option<Html> {
                     <dl>{ for diagnosis.findings.iter().map(finding) }</dl>
                 </section>
             }
-            { diagnosis.chapter("ranks").map(|chapter| ranks(props, chapter)).unwrap_or_default() }
+            { of_files(props, diagnosis, "ranks") }
+            { of_files(props, diagnosis, "scaling") }
             <section class="card finding" data-testid="baseline">
                 <h2>{ "What was recorded, and its figures" }</h2>
                 <dl>{ for diagnosis.baseline.iter().map(finding) }</dl>
@@ -43,10 +44,11 @@ pub fn diagnosis(props: &Props) -> Option<Html> {
     })
 }
 
-/// What the ranks of the run wait for each other, where several of them are open.
-fn ranks(props: &Props, chapter: &Chapter) -> Html {
+/// What several open files show together: ranks of one run, or runs with batches of other sizes.
+fn of_files(props: &Props, diagnosis: &Diagnosis, id: &'static str) -> Html {
+    let Some(chapter) = diagnosis.chapter(id) else { return html! {} };
     html! {
-        <section class="view" data-testid="ranks">
+        <section class="view" data-testid={id}>
             <h2>{ &*chapter.title }</h2>
             { for chapter.intro.iter().map(|sentence| html! { <p>{ sentence }</p> }) }
             <Later>{ for chapter.tables.iter().map(|table| props.table(table, None)) }</Later>

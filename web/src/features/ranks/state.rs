@@ -23,7 +23,8 @@ pub(crate) fn follow(next: &mut Next) {
     let is_known = |file: &Shared<FileEntry>| {
         !matches!(file.phase, Phase::Working(_)) && file.calls.pending().is_none()
     };
-    let (job, others) = (file.job, others(&next.state, file.job));
+    let job = file.job;
+    let others = others(&next.state, file);
     if others != file.ranks && next.state.files.iter().all(is_known) {
         next.update(job, |file| file.ranks = others);
         workers::diagnose(next, job);
@@ -52,18 +53,42 @@ fn to_ask(state: &State) -> Vec<JobId> {
     idle.map(|(file, _)| file.job).collect()
 }
 
-/// What is known of the other ranks of a file.
-fn others(state: &State, job: JobId) -> Vec<OtherRank> {
-    let Some(own) = state.file(job).and_then(|file| rank(state, file)) else { return Vec::new() };
-    let others = state.files.iter().filter(|file| file.job != job);
-    let others = others.filter_map(|file| Some((file, rank(state, file)?)));
-    let known = others.filter_map(|(file, rank)| {
-        let calls: &Shared<Vec<u8>> = file.calls.ready()?;
-        Some((rank, (file.job, calls.clone())))
-    });
-    let (ranks, calls): (Vec<i64>, Vec<OtherRank>) = known.unzip();
+/// What is known of the other ranks of a file; then of other runs that take inputs of one kind with it, where the sizes of their batches
+/// differ. (Loops: iterators that collect take more of the page's budget.)
+fn others(state: &State, own: &FileEntry) -> Vec<OtherRank> {
+    let (mut ranks, mut runs) = (Vec::new(), Vec::new());
+    let (mut are_ranks, mut are_sizes) = (false, false);
+    let own_rank = rank(state, own);
+    for file in state.files.iter().filter(|file| file.job != own.job) {
+        if let (Some(own), Some(rank), Some(calls)) =
+            (own_rank, rank(state, file), file.calls.ready())
+        {
+            are_ranks |= rank != own;
+            ranks.push((file.job, calls.clone()));
+        }
+        let run = &file.scaling;
+        if let (Some((kind, batch)), Some((own_kind, own_batch))) =
+            (split(run), split(&own.scaling))
+            && kind == own_kind
+        {
+            are_sizes |= batch != own_batch;
+            runs.push((file.job, run.clone()));
+        }
+    }
     // (Two runs of one rank are none together.)
-    if ranks.iter().all(|rank| *rank == own) { Vec::new() } else { calls }
+    if !are_ranks {
+        ranks.clear();
+    }
+    if are_sizes {
+        ranks.append(&mut runs);
+    }
+    ranks
+}
+
+/// What a run begins with: the kind of its inputs, and the size of its batch.
+fn split(run: &[u8]) -> Option<(u64, u32)> {
+    let (kind, rest) = run.split_first_chunk()?;
+    Some((u64::from_le_bytes(*kind), u32::from_le_bytes(*rest.first_chunk()?)))
 }
 
 #[cfg(test)]
@@ -232,5 +257,39 @@ mod tests {
         page.diagnosed(FIRST);
         page.act(Action::StepShown(FIRST, Some(StepWindow::default())));
         assert_eq!(page.asked(), [(FIRST, "diagnose".to_owned())]);
+    }
+
+    /// A run whose inputs are of this kind and whose batch has this size.
+    fn run(kind: u8, batch: u8) -> Vec<u8> {
+        vec![0xFF, kind, 0, 0, 0, 0, 0, 0, batch, 0, 0, 0]
+    }
+
+    #[test]
+    fn runs_of_one_kind_are_told_of_each_other_where_their_batch_sizes_differ() {
+        let told = |runs: &[Vec<u8>]| {
+            let mut page = Page::default();
+            for (at, scaling) in runs.iter().enumerate() {
+                let job = JobId(at as u32 + 1);
+                page.act(Action::Added(job, format!("{at}.json"), 10));
+                page.act(Action::Selected(FIRST));
+                let opened = Opened::default();
+                page.act(said(Response::Opened { job, opened }));
+                page.act(said(Response::Report { job, report: Analyses::default() }));
+                page.act(said(Response::RepairPlanned { job, plan: Plan::default() }));
+                page.act(said(Response::Triage { job, triage: Triage::default() }));
+                let diagnosis = Diagnosis { scaling: scaling.clone(), ..Diagnosis::default() };
+                page.act(said(Response::Diagnosed { job, diagnosis }));
+            }
+            let asked = page.asked();
+            asked.into_iter().filter(|(_, what)| what.starts_with("others")).collect::<Vec<_>>()
+        };
+        let others = |runs: &[Vec<u8>]| vec![(FIRST, format!("others {runs:?}"))];
+        assert_eq!(told(&[run(1, 8), run(1, 16)]), others(&[run(1, 16)]));
+        let mut last = told(&[run(1, 8), run(1, 16), run(2, 32), run(1, 8)]);
+        let last = last.split_off(last.len() - 1);
+        assert_eq!(last, others(&[run(1, 16), run(1, 8)]), "all runs of this kind");
+        assert_eq!(told(&[run(1, 8), run(2, 16), Vec::new()]), [], "of another kind");
+        assert_eq!(told(&[run(1, 8), run(1, 8)]), [], "one size has nothing to compare");
+        assert_eq!(told(&[Vec::new(), Vec::new()]), [], "no sizes");
     }
 }

@@ -676,3 +676,49 @@ fn the_memory_of_a_snapshot_is_drawn_by_the_program_of_lanes_without_a_file() {
     assert_eq!(facts.starts_ns, Some(1_700_000_000_000_000_000));
     assert_eq!(facts.span_ns, 50_000);
 }
+
+#[test]
+fn a_run_is_put_next_to_those_with_batches_of_other_sizes() {
+    let run = |batch: i64, ms: i64, features: i64| {
+        let step = |step: i64| {
+            let (at, dur) = (step * ms * 1_000, ms * 1_000);
+            format!(
+                r#"{{"ph":"X","cat":"user_annotation","name":"ProfilerStep#{step}","pid":1,"tid":1,"ts":{at},"dur":{dur}}},
+{{"ph":"X","cat":"cpu_op","name":"aten::linear","pid":1,"tid":1,"ts":{},"dur":5,"args":{{"Input Dims":[[{batch},{features}],[8,{features}]],"Input type":["float","float"]}}}}"#,
+                at + 1
+            )
+        };
+        let steps: Vec<String> = (0..4).map(step).collect();
+        format!(r#"{{"schemaVersion":1,"traceEvents":[{}]}}"#, steps.join(","))
+    };
+    let diagnose = || Request::Diagnose {
+        job: JOB,
+        count_before_window: false,
+        step: None,
+        iteration_ns: None,
+    };
+    let diagnoses = |file: &str, others: Vec<Shared<Vec<u8>>>| {
+        let others = Request::OtherRanks { job: JOB, others };
+        let heard = talk(file, [open(), triage(), others, diagnose()]);
+        let found = heard.responses.into_iter().find_map(|response| match response {
+            Response::Diagnosed { diagnosis, .. } => Some(diagnosis),
+            _ => None,
+        });
+        found.unwrap()
+    };
+    let bytes = |file: &str| Shared::new(diagnoses(file, Vec::new()).scaling);
+    let (large, other) = (bytes(&run(16, 16, 64)), bytes(&run(32, 4, 128)));
+    assert!(large[..] != other[..] && !other.is_empty());
+    let found = diagnoses(&run(8, 4, 64), vec![large, other.clone()]);
+    let chapter = found.chapter("scaling").unwrap();
+    assert_eq!(
+        chapter.intro,
+        [
+            "From batch size 8 to 16 an iteration goes from 4.00 ms to 16.0 ms (P50), throughput by a factor of 0.50 for 2.0 times the \
+          items. It is highest at batch size 8."
+        ]
+    );
+    assert_eq!(chapter.tables[0].n_rows(), 2, "and not the run with inputs of another kind");
+    let alone = diagnoses(&run(8, 4, 64), vec![other, Shared::new(vec![0xFF, 1])]);
+    assert!(alone.chapter("scaling").is_none() && alone.chapter("ranks").is_none());
+}

@@ -5,12 +5,12 @@ use kinetoscope::lanes::News;
 use kinetoscope::memory::RunFacts;
 use kinetoscope::trace::Trace;
 use kinetoscope::{
-    Decoded, Details, Facts, HostIndex, TriageReport, TriageSlices, overlap_windows,
+    Decoded, Details, Facts, HostIndex, ScalingRow, TriageReport, TriageSlices, overlap_windows,
 };
 
 use super::others::{self, OpenCompanion};
 use super::ranks::Ranks;
-use super::{EVERY_ROW, Files, Port, Session, aside, decode, details, details_of, page};
+use super::{EVERY_ROW, Files, Port, Session, aside, decode, details, details_of, page, scaling};
 use crate::protocol::{
     ArtifactWish, Chapter, Diagnosis, FIRST_LAUNCHES, Failure, JobId, KernelDetails, KernelKey,
     Parts, Program, Request, Response, Stage, StepWindow, Triage,
@@ -37,6 +37,8 @@ pub(super) struct OpenFile {
     pub(super) slices: Option<(TriageSlices, Option<StepWindow>)>,
     /// What is written down of the other ranks that it is compared with.
     pub(super) other_ranks: Vec<Shared<Vec<u8>>>,
+    /// The same of runs with batches of other sizes.
+    pub(super) other_runs: Vec<Shared<Vec<u8>>>,
     /// What an iteration takes without the profiler, in ns, where a person has timed it.
     pub(super) iteration_ns: Option<i64>,
     /// The last triage, for the diagnosis.
@@ -69,7 +71,8 @@ impl Session for TriageSession {
             }
             Request::OtherRanks { job: _, others } => {
                 if let Some(file) = &mut self.file {
-                    file.other_ranks = others;
+                    (file.other_runs, file.other_ranks) =
+                        others.into_iter().partition(|bytes| scaling::is_run(bytes));
                 }
             }
             Request::BenchmarkConfig { job, bytes } => {
@@ -99,6 +102,7 @@ impl TriageSession {
                     details: None,
                     slices: None,
                     other_ranks: Vec::new(),
+                    other_runs: Vec::new(),
                     iteration_ns: None,
                     report: None,
                     benchmark: None,
@@ -293,6 +297,9 @@ impl OpenFile {
             found.iterations.iter().filter(|_| trace.part.is_none()).flat_map(|all| &all.list);
         diagnosis.steps = steps.map(page::step_window).collect();
         if trace.part.is_none() {
+            let own = ScalingRow::of(&self.name, &found);
+            diagnosis.scaling = scaling::to_bytes(&own);
+            diagnosis.chapters.extend(scaling::chapter(own, &self.other_runs));
             let memory = kinetoscope::memory_over_time(&index.slices, details);
             let whole = self.slices.as_ref().filter(|(_, step)| step.is_none());
             let elsewhere = whole.map(|(slices, _)| slices.elsewhere()).unwrap_or_default();
