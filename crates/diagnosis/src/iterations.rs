@@ -69,7 +69,7 @@ pub struct Iterations {
     pub input: Option<Input>,
 }
 
-/// The first tensor that the first op of each iteration takes.
+/// The first tensor that the first op of each iteration takes; of an embedding its indices, since its first tensor is a weight.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Input {
     /// Name of the op.
@@ -316,14 +316,20 @@ fn input(run: &Run<'_>, list: &[Iteration]) -> Option<Input> {
     for one in list.iter().filter(|one| one.cold.is_none()) {
         let from = by_start.partition_point(|(start, _)| *start < one.window.0);
         let inside = by_start[from..].iter().take_while(|(start, _)| *start < one.window.1);
-        // (Ops before the first one with a tensor make empty tensors and the like.)
+        // (Ops before the first one with a tensor make empty tensors and the like; those that fill are of the gradients.)
         let first = inside.take(MOST_OPS).find_map(|(_, at)| {
+            let name = run.slices.name(&ops[*at]);
+            let which = match name {
+                "aten::zero_" | "aten::fill_" => return None,
+                "aten::embedding" | "aten::embedding_bag" => 1,
+                _ => 0,
+            };
             let inputs = run.details.inputs(ops[*at].row)?;
             let dims: Vec<Value> = serde_json::from_str(run.details.texts.get(inputs.dims)).ok()?;
             let dims: Option<Vec<i64>> =
-                dims.first()?.as_array()?.iter().map(Value::as_i64).collect();
+                dims.get(which)?.as_array()?.iter().map(Value::as_i64).collect();
             let dims = dims.filter(|dims| !dims.is_empty())?;
-            Some(Input { op: run.slices.name(&ops[*at]).to_owned(), dims })
+            Some(Input { op: name.to_owned(), dims })
         })?;
         match &found {
             Some(known) if *known != first => return None,

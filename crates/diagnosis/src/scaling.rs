@@ -1,7 +1,7 @@
 //! Several runs of one model with inputs of different sizes: how time follows the size of the batch.
 //!
-//! The batch size of a run is the first dimension of the first tensor that its iterations take: inferred, and told with the op. It
-//! is withheld where the runs' first ops differ, or their other dimensions do: then the sizes are of different things.
+//! The batch size of a run is the first dimension of the first tensor that its iterations take (of an embedding, of its indices):
+//! inferred, and told with the op. It is withheld where the runs' first ops differ, or their other dimensions do: then the sizes are of different things.
 
 use report::units::{count, time};
 use report::{Cell, Column, Row, Section, Table, Unit};
@@ -108,7 +108,7 @@ impl Row for ScalingRow {
             key: "batch",
             title: "Batch size",
             unit: Unit::Count,
-            help: "First dimension of the first tensor of the iterations: inferred.",
+            help: "First dimension of the first tensor of the iterations, of an embedding that of its indices: inferred.",
             cell: |row| match row.batch {
                 Some(batch) => Cell::Count(batch.max(0) as u64),
                 None => Cell::missing("no sizes are recorded, or the runs take different inputs"),
@@ -191,7 +191,7 @@ fn sentence(rows: &[ScalingRow]) -> String {
     };
     let (Some(from), Some(to)) = (first.batch, last.batch) else { return String::new() };
     if of.len() < 2 || from == to {
-        return "All runs have one batch size.".to_owned();
+        return "All runs have one batch size, as far as the first tensor of their iterations tells.".to_owned();
     }
     let ns = |row: &ScalingRow| time(row.p50_ns.unwrap_or(0));
     let mut text = format!(
