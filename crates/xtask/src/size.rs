@@ -15,7 +15,7 @@ use crate::digest::files;
 const BUDGET: &[Share] = &[
     Share { what: "app wasm", start: "app-", end: "_bg.wasm", but: &[], bytes: 351_000 },
     Share { what: "worker wasm", start: "worker-", end: "_bg.wasm", but: &[], bytes: 374_000 },
-    Share { what: "triage wasm", start: "triage-", end: "_bg.wasm", but: &[], bytes: 1_417_000 },
+    Share { what: "triage wasm", start: "triage-", end: "_bg.wasm", but: &[], bytes: 1_421_000 },
     Share { what: "snapshot wasm", start: "snapshot-", end: "_bg.wasm", but: &[], bytes: 459_000 },
     Share { what: "lanes wasm", start: "lanes-", end: "_bg.wasm", but: &[], bytes: 341_500 },
     // What the first screen waits for (docs/adr/0013-two-worker-programs.md).
@@ -24,7 +24,7 @@ const BUDGET: &[Share] = &[
         start: "",
         end: "",
         but: &["triage-", "snapshot-", "lanes-", "late-", "chart-"],
-        bytes: 749_500,
+        bytes: 749_900,
     },
 ];
 
