@@ -8,7 +8,7 @@ import { after, before, describe, test } from "node:test";
 import { promisify } from "node:util";
 
 import { cli, samples, scratch, shared } from "./environment.mjs";
-import { accessibilityFaults, download, drop, launch, longTasks, open, started } from "./harness.mjs";
+import { accessibilityFaults, download, drop, launch, open, started } from "./harness.mjs";
 import { inspect } from "./perfetto.mjs";
 import { countSlices, readTrace, textOf } from "./reference.mjs";
 
@@ -73,7 +73,6 @@ describe("a real trace", { skip: shared() === undefined }, () => {
     assert.equal(drops, oracle.errors.slice_drop_overlapping_complete_event);
     const perfetto = await repairedAsByCli(page, file);
     assert.equal(perfetto.nSlices, oracle.nSlices + drops);
-    assert.deepEqual((await longTasks(page)).filter((ms) => ms > 400), [], "the page never hangs (50 ms on a machine of its own; this one is shared)");
     await session.close();
   });
 

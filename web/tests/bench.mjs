@@ -210,6 +210,12 @@ async function page(file) {
   const settled = browserCpu();
   await rest();
   const idle = browserCpu();
+  // Stretches of more than 50 ms in which the page could not answer; the browser keeps them for who asks later.
+  const longest_s = await page.evaluate(() => new Promise((resolve) => {
+    const longest = (list) => Math.max(0, ...list.getEntries().map(({ duration }) => duration)) / 1000;
+    new PerformanceObserver((list) => resolve(longest(list))).observe({ type: "longtask", buffered: true });
+    setTimeout(resolve, 500, 0);
+  }));
   await browser.close();
   await server.close();
   return {
@@ -218,6 +224,7 @@ async function page(file) {
     settled_cpu_s: settled.all - before.all,
     start_cpu_s: before.all,
     idle_cpu_s: idle.all - settled.all,
+    longest_s,
   };
 }
 

@@ -5,7 +5,7 @@ import path from "node:path";
 import { after, before, describe, test } from "node:test";
 
 import { samples, scratch, shared } from "./environment.mjs";
-import { accessibilityFaults, drop, launch, longTasks } from "./harness.mjs";
+import { accessibilityFaults, drop, launch } from "./harness.mjs";
 import { PATIENCE, accompanied, card, chosen, dropped as droppedIn, id, ofCli, ofPage, role, rows, sample, settled, triaged, view } from "./page.mjs";
 
 let browser;
@@ -41,7 +41,6 @@ describe("a pair", { skip: shared() === undefined }, () => {
       assert.ok(row.cpu_op && !row.cpu_op.startsWith("hip"), row.kernel_name);
     }
     assert.deepEqual(table.map(ofPage), (await kernelTable(sample(FORMAL), "--capture", sample(CAPTURE))).map(ofCli));
-    assert.deepEqual((await longTasks(page)).filter((ms) => ms > 400), [], "the page never hangs (50 ms on a machine of its own; this one is shared)");
     await session.close();
   });
 

@@ -54,7 +54,6 @@ export async function open(browser, { prefix = "/", viewport, colorScheme, folde
   page.on("pageerror", (error) => session.console.push(`uncaught: ${error.message}`));
   page.on("crash", () => session.console.push("the page crashed"));
   context.on("request", (request) => session.requests.push(request.url()));
-  await page.addInitScript(watchLongTasks);
   session.close = ({ clean = true } = {}) => closeSession(session, clean);
   await page.goto(server.url);
   await started(page);
@@ -164,18 +163,6 @@ export async function accessibilityFaults(page) {
     runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
   }));
   return violations.flatMap(({ id, help, nodes }) => nodes.map((node) => `${id}: ${help}: ${node.target.join(" ")}`));
-}
-
-/// The times, in ms, for which the page's main thread was busy for more than 50 ms at a stretch.
-export function longTasks(page) {
-  return page.evaluate(() => globalThis.longTasks);
-}
-
-function watchLongTasks() {
-  globalThis.longTasks = [];
-  new PerformanceObserver((list) => {
-    for (const task of list.getEntries()) globalThis.longTasks.push(Math.round(task.duration));
-  }).observe({ type: "longtask", buffered: true });
 }
 
 /// Starts a worker in the page just as the app does (see web/src), and gives its handle once its wasm runs.

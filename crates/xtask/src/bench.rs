@@ -41,6 +41,8 @@ const LEAST_RATIO: f64 = 8.0;
 const MOST_BYTES_PER_EVENT: f64 = 48.0;
 const MOST_LARGE_MEMORY: f64 = 160e6;
 const MOST_COLD_SECONDS: f64 = 1.0;
+/// The page answers a person within this time while it takes a trace.
+const MOST_STRETCH_SECONDS: f64 = 0.4;
 
 /// A part of the measurements.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -223,6 +225,12 @@ fn cold(driver: &Driver, gz: &Path, theirs: f64, report: &mut Report) -> Result<
         None,
     );
     report.seconds("  3 s of a page at rest, for comparison", theirs, seconds("idle_cpu_s")?, None);
+    report.seconds(
+        "  the longest stretch without an answer (of the clock)",
+        theirs,
+        seconds("longest_s")?,
+        Some(MOST_STRETCH_SECONDS),
+    );
     Ok(())
 }
 
