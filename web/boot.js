@@ -37,8 +37,14 @@ try {
 
 // Caches the page for use without a network. A failure affects only that, so it is said only where the page speaks of it.
 if (document.querySelector("meta[name=build]").content !== "dev") {
-  const registered = navigator.serviceWorker?.register(absolute("sw.js")) ?? Promise.reject();
-  registered.catch(() => { document.documentElement.dataset.copy = "none"; });
+  const none = () => { document.documentElement.dataset.copy = "none"; };
+  try {
+    const registration = await navigator.serviceWorker.register(absolute("sw.js"));
+    // It stores the page's files while it is installed. Where an older one is there, so is its copy.
+    registration.installing?.addEventListener("statechange", ({ target }) => target.state === "redundant" && !registration.active && none());
+  } catch {
+    none();
+  }
 }
 
 function showFailure(error) {

@@ -33,7 +33,8 @@ pub use kinetoscope::{BeforeWindowSum, CaptureFacts, DrawnLane, DrawnSlice, Fate
 pub use look::{CANVAS, Charted, LanesFacts, Looked, MemoryPictures, Surface};
 pub use progress::{Progress, Stage};
 pub use report::{
-    Analyses, Bar, Chapter, Choice, Diagnosis, Lacks, Part, Picture, StepWindow, Triage,
+    Analyses, Bar, Chapter, Choice, Diagnosis, Lacks, Part, Picture, RUN, StepWindow, Triage,
+    is_run,
 };
 
 /// Names one file on the page.

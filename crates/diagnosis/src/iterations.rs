@@ -76,6 +76,8 @@ pub struct Input {
     pub op: String,
     /// Sizes of the tensor.
     pub dims: Vec<i64>,
+    /// Sizes of the weight, of an embedding: models differ in them.
+    pub weight: Option<Vec<i64>>,
 }
 
 /// Iterations of one kind of work: prefill and decode are two.
@@ -317,19 +319,23 @@ fn input(run: &Run<'_>, list: &[Iteration]) -> Option<Input> {
         let from = by_start.partition_point(|(start, _)| *start < one.window.0);
         let inside = by_start[from..].iter().take_while(|(start, _)| *start < one.window.1);
         // (Ops before the first one with a tensor make empty tensors and the like; those that fill are of the gradients.)
-        let first = inside.take(MOST_OPS).find_map(|(_, at)| {
-            let name = run.slices.name(&ops[*at]);
-            let which = match name {
-                "aten::zero_" | "aten::fill_" => return None,
-                "aten::embedding" | "aten::embedding_bag" => 1,
-                _ => 0,
+        let names = inside.map(|(_, at)| (run.slices.name(&ops[*at]), *at));
+        let others = names.filter(|(name, _)| !matches!(*name, "aten::zero_" | "aten::fill_"));
+        let first = others.take(MOST_OPS).find_map(|(name, at)| {
+            let inputs = run.details.inputs(ops[at].row)?;
+            let all: Vec<Value> = serde_json::from_str(run.details.texts.get(inputs.dims)).ok()?;
+            let dims = |which: usize| -> Option<Vec<i64>> {
+                let dims: Option<Vec<i64>> =
+                    all.get(which)?.as_array()?.iter().map(Value::as_i64).collect();
+                dims.filter(|dims| !dims.is_empty())
             };
-            let inputs = run.details.inputs(ops[*at].row)?;
-            let dims: Vec<Value> = serde_json::from_str(run.details.texts.get(inputs.dims)).ok()?;
-            let dims: Option<Vec<i64>> =
-                dims.get(which)?.as_array()?.iter().map(Value::as_i64).collect();
-            let dims = dims.filter(|dims| !dims.is_empty())?;
-            Some(Input { op: name.to_owned(), dims })
+            let (dims, weight) = match name {
+                "aten::embedding" => (dims(1)?, dims(0)),
+                // (A bag of indices is an item; where bags are ranges of one list, another list has their starts.)
+                "aten::embedding_bag" => (dims(2).or_else(|| dims(1))?, dims(0)),
+                _ => (dims(0)?, None),
+            };
+            Some(Input { op: name.to_owned(), dims, weight })
         })?;
         match &found {
             Some(known) if *known != first => return None,
@@ -383,7 +389,11 @@ fn slowest(run: &Run<'_>, list: &[Iteration], classes: &[Class]) -> Option<Slowe
         };
         is_cause && delays && *ns >= outside_ns && *ns <= longer_ns.saturating_mul(2)
     });
-    let only_waits = if has_gpu { slow::only_waits(run, slow, median, longer_ns) } else { None };
+    let only_waits = if has_gpu {
+        slow::only_waits(run, (list.get(at.wrapping_sub(1)), slow), median, longer_ns)
+    } else {
+        None
+    };
     // (What the CPU does while it waits is no cause.)
     let (part, on_cpu) = if only_waits.is_some() { (None, None) } else { (part, on_cpu) };
     Some(Slowest { at, median_at, longer_ns, part, on_cpu, op, launched_more, only_waits })

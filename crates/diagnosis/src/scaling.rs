@@ -20,6 +20,8 @@ pub struct ScalingRow {
     pub input: Option<Vec<i64>>,
     /// The op that takes it.
     pub op: Option<String>,
+    /// Sizes of its weight, of an embedding.
+    pub weight: Option<Vec<i64>>,
     /// Warm iterations of the class with most time.
     pub n: usize,
     /// Median duration of these on the CPU, in ns; with a GPU of the span of their GPU work.
@@ -58,7 +60,7 @@ pub fn scaling(mut rows: Vec<ScalingRow>) -> Vec<ScalingRow> {
         row.item_ns = known.map(|(batch, ns)| ns / batch);
         row.per_s = known.map(|(batch, ns)| batch as f64 * 1e9 / ns as f64);
     }
-    let least = rows.first().and_then(|row| row.per_s);
+    let least = rows.iter().find_map(|row| row.per_s);
     for row in &mut rows {
         row.gain = row.per_s.zip(least).map(|(rate, least)| rate / least);
     }
@@ -78,6 +80,7 @@ impl ScalingRow {
             name: name.to_owned(),
             batch: input.as_ref().and_then(|input| input.dims.first().copied()),
             op: input.as_ref().map(|input| input.op.clone()),
+            weight: input.as_ref().and_then(|input| input.weight.clone()),
             input: input.map(|input| input.dims),
             n: stats.map_or(0, |stats| stats.n),
             p50_ns: stats.and_then(|stats| Some(stats.figures.as_ref()?.p50_ns)),
@@ -88,10 +91,12 @@ impl ScalingRow {
         }
     }
 
-    /// What runs must have in common for their batch sizes to be of one thing: the op, and the other dimensions of its tensor.
+    /// What runs must have in common for their batch sizes to be of one thing: the op, the other dimensions of its tensor, those of its
+    /// weight, and whether their times are of a GPU.
     #[must_use]
-    pub fn kind(&self) -> Option<(&str, &[i64])> {
-        Some((self.op.as_deref()?, self.input.as_ref()?.get(1..)?))
+    pub fn kind(&self) -> Option<impl PartialEq + Serialize + use<'_>> {
+        let other = self.input.as_ref()?.get(1..)?;
+        Some((self.op.as_deref()?, other, self.weight.as_deref(), self.of_gpu))
     }
 }
 
@@ -191,7 +196,7 @@ fn sentence(rows: &[ScalingRow]) -> String {
     };
     let (Some(from), Some(to)) = (first.batch, last.batch) else { return String::new() };
     if of.len() < 2 || from == to {
-        return "All runs have one batch size, as far as the first tensor of their iterations tells.".to_owned();
+        return "The first tensor of the iterations has one size in all runs.".to_owned();
     }
     let ns = |row: &ScalingRow| time(row.p50_ns.unwrap_or(0));
     let mut text = format!(
@@ -208,5 +213,8 @@ fn sentence(rows: &[ScalingRow]) -> String {
         let batch = best.batch.unwrap_or(0).max(0) as u64;
         text.push_str(&format!(" It is highest at batch size {}.", count(batch)));
     }
+    text.push_str(
+        " That the runs are of one model is not in their files: their first inputs are alike.",
+    );
     text
 }

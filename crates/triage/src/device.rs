@@ -100,10 +100,7 @@ fn on_device(
     coverage.add(replayed);
     given.count(&by_name, coverage);
     cover(gpu, &places, coverage);
-    coverage.has_frames |= !host.cover(idle::Cover::Python).is_empty();
-    coverage.has_frames |= sources.details.is_some_and(|details| details.ops_have_stacks);
-    coverage.has_ops |= !host.cover(idle::Cover::Op).is_empty();
-    coverage.has_inputs |= sources.details.is_some_and(has_inputs);
+    what_is_recorded(host, sources.details, coverage);
 
     let blocked = blocked::blocked(gpu, &launches);
     host.add_host_copies(&idle::host_copies(gpu, &launches));
@@ -143,9 +140,8 @@ fn on_device(
         model: options.model.as_deref(),
         arguments: Some(&arguments),
     };
-    let (arguments_of, tokens) = (Some(&arguments), &stages.most_tokens(gpu.trace)[..]);
-    let ground =
-        Ground { run, wall: &wall, exposed_ns, arguments: arguments_of, tokens, peak: *peak };
+    let (arguments, tokens) = (context.arguments, &stages.most_tokens(gpu.trace)[..]);
+    let ground = Ground { run, wall: &wall, exposed_ns, arguments, tokens, peak: *peak };
     let fuse = fuse::fuse(gpu, &launches, stage_of, Some(&places), &context, &ground);
     let blocked_ns = timeline::intervals::length(&blocked);
     let waits = Waits {
@@ -163,7 +159,7 @@ fn on_device(
         stages: stage_rows,
         kernels,
         merged,
-        launch_note: Some(arguments::note(sources.details, &arguments)),
+        launch_note: arguments.map(|arguments| arguments::note(sources.details, arguments)),
         overlap: overlap.rows,
         overlap_note: Some(overlap.note).filter(|note| !note.is_empty()),
         concurrency: overlap.concurrency,
@@ -209,6 +205,14 @@ struct Triaged {
 fn has_inputs(details: &Details) -> bool {
     let sized = |dims: &str| dims.bytes().any(|byte| byte.is_ascii_digit());
     details.inputs.iter().any(|inputs| sized(details.texts.get(inputs.dims)))
+}
+
+/// Notes whether the file has frames, ops and what they were called with.
+fn what_is_recorded(host: &idle::Host, details: Option<&Details>, coverage: &mut Coverage) {
+    coverage.has_frames |= !host.cover(idle::Cover::Python).is_empty();
+    coverage.has_frames |= details.is_some_and(|details| details.ops_have_stacks);
+    coverage.has_ops |= !host.cover(idle::Cover::Op).is_empty();
+    coverage.has_inputs |= details.is_some_and(has_inputs);
 }
 
 /// Sums what is known of where the slices came from.

@@ -250,3 +250,12 @@ pub struct Part {
     /// Its share of the kernels' time, in percent.
     pub share_pct: f64,
 }
+
+/// What [`Diagnosis::scaling`] begins with. What is written down of a rank does not: that begins with the length of its number.
+pub const RUN: u8 = 0xFF;
+
+/// Whether what a worker wrote down for others is of a run, not of a rank.
+#[must_use]
+pub fn is_run(bytes: &[u8]) -> bool {
+    bytes.first() == Some(&RUN)
+}

@@ -15,7 +15,8 @@ use super::{Iteration, Run};
 
 /// Of those that grew most, ranges around each other have this part of the growth each.
 const ALIKE: f64 = 0.8;
-/// Work and idle time of the GPU that differ by no more than one of so many parts of the difference on the CPU are the same.
+/// Work and idle time of the GPU are the same where they differ by no more than one of so many parts of the difference on the CPU, and of half
+/// the median duration.
 const SAME_PARTS: u64 = 5;
 
 /// An iteration that waits longer for a GPU whose work is the same.
@@ -148,7 +149,7 @@ fn waits<'a>(run: &Run<'a>, window: Interval) -> Vec<(&'a str, Interval)> {
 /// median one: then the CPU is behind the GPU, and where in its loop it waits decides how long each iteration takes on it.
 pub(super) fn only_waits(
     run: &Run<'_>,
-    slow: &Iteration,
+    (before, slow): (Option<&Iteration>, &Iteration),
     median: &Iteration,
     longer_ns: i64,
 ) -> Option<OnlyWaits> {
@@ -159,18 +160,21 @@ pub(super) fn only_waits(
         WallPart::ALL.into_iter().filter(|part| part.is_idle()).map(of).sum()
     };
     let idle_ns = (idle(slow), idle(median));
-    let is_same = |(slow, median): (i64, i64)| {
-        slow.abs_diff(median).saturating_mul(SAME_PARTS) <= longer_ns.unsigned_abs()
-    };
+    let most_ns = longer_ns.min(median.dur_ns / 2).unsigned_abs();
+    let is_same =
+        |(slow, median): (i64, i64)| slow.abs_diff(median).saturating_mul(SAME_PARTS) <= most_ns;
     let outside_ns = (slow.outside_ns, median.outside_ns);
-    let all_same = is_same(busy_ns) && is_same(idle_ns) && is_same(outside_ns);
+    // (It may wait for the work of the one before it.)
+    let before_ns = before.map_or(busy_ns, |before| (before.gpu_busy_ns, median.gpu_busy_ns));
+    let all_same = [busy_ns, before_ns, idle_ns, outside_ns].into_iter().all(is_same);
     if !all_same || waited_ns.saturating_mul(2) < longer_ns {
         return None;
     }
     let mut by_name: BTreeMap<&str, i64> = BTreeMap::new();
     for (one, sign) in [(slow, 1), (median, -1)] {
         for (name, call) in waits(run, one.window) {
-            *by_name.entry(name).or_default() += sign * length(&both(&[call], &[one.window]));
+            let of = by_name.entry(name).or_default();
+            *of = of.saturating_add(sign * length(&both(&[call], &[one.window])));
         }
     }
     let most = by_name.into_iter().max_by_key(|(_, ns)| *ns);

@@ -3,7 +3,7 @@
 use kinetoscope::artifacts::{FACT_FIELDS, cutoff_of_text};
 
 use crate::features::triage::queries::Narrowed;
-use crate::protocol::ArtifactWish;
+use crate::protocol::{ArtifactWish, is_run};
 use crate::state::{ArtifactForm, FileEntry, ServerArgs};
 
 /// The key of the errors about `server_args.json`.
@@ -59,7 +59,7 @@ pub fn wish(
         count_before_window,
         keep_names: form.keep_names,
         beside: file.told_by(),
-        ranks: file.ranks.iter().map(|(job, _)| *job).collect(),
+        ranks: file.ranks.iter().filter(|(_, of)| !is_run(of)).map(|(job, _)| *job).collect(),
     })
 }
 

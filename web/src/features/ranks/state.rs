@@ -20,10 +20,12 @@ pub(crate) fn follow(next: &mut Next) {
     let shown = next.state.selected_file().filter(|file| answers(file));
     let Some(file) = shown.filter(|file| !matches!(file.diagnosis, Remote::Idle)) else { return };
     // (One that is still read may be a rank, too: one diagnosis with all of them.)
-    let is_known = |file: &Shared<FileEntry>| {
-        !matches!(file.phase, Phase::Working(_)) && file.calls.pending().is_none()
-    };
     let job = file.job;
+    let is_known = |file: &Shared<FileEntry>| {
+        !matches!(file.phase, Phase::Working(_))
+            && file.calls.pending().is_none()
+            && (file.job == job || file.diagnosis.pending().is_none())
+    };
     let others = others(&next.state, file);
     if others != file.ranks && next.state.files.iter().all(is_known) {
         next.update(job, |file| file.ranks = others);
@@ -36,10 +38,14 @@ fn answers(file: &FileEntry) -> bool {
     file.phase == Phase::Ready && file.triage.is_some() && file.ledger.asked.triage_runs
 }
 
-/// The rank of a file that is measured, and no related file of another.
+/// Whether a file is measured, and no related file of another.
+fn is_measured(state: &State, file: &FileEntry) -> bool {
+    !matches!(roles::role(state, file.job), Role::Companion(..))
+}
+
+/// The rank of a file that is measured.
 fn rank(state: &State, file: &FileEntry) -> Option<i64> {
-    let is_measured = !matches!(roles::role(state, file.job), Role::Companion(..));
-    file.opened.as_ref()?.signs.rank.filter(|_| is_measured)
+    file.opened.as_ref()?.signs.rank.filter(|_| is_measured(state, file))
 }
 
 /// The files that were not asked yet, where there are several ranks.
@@ -58,18 +64,26 @@ fn to_ask(state: &State) -> Vec<JobId> {
 fn others(state: &State, own: &FileEntry) -> Vec<OtherRank> {
     let (mut ranks, mut runs) = (Vec::new(), Vec::new());
     let (mut are_ranks, mut are_sizes) = (false, false);
+    if !is_measured(state, own) {
+        return runs;
+    }
     let own_rank = rank(state, own);
-    for file in state.files.iter().filter(|file| file.job != own.job) {
-        if let (Some(own), Some(rank), Some(calls)) =
-            (own_rank, rank(state, file), file.calls.ready())
-        {
-            are_ranks |= rank != own;
+    for file in &state.files {
+        if file.job == own.job || !is_measured(state, file) {
+            continue;
+        }
+        let ranks_of_both = own_rank.zip(rank(state, file));
+        let is_rank = ranks_of_both.is_some_and(|(own, other)| own != other);
+        if let (Some(_), Some(calls)) = (ranks_of_both, file.calls.ready()) {
+            are_ranks |= is_rank;
             ranks.push((file.job, calls.clone()));
         }
         let run = &file.scaling;
+        // (Ranks of one run may have batches of their own.)
         if let (Some((kind, batch)), Some((own_kind, own_batch))) =
             (split(run), split(&own.scaling))
             && kind == own_kind
+            && !is_rank
         {
             are_sizes |= batch != own_batch;
             runs.push((file.job, run.clone()));

@@ -2,23 +2,16 @@
 
 use kinetoscope::{ScalingRow, scaling, scaling_section};
 
-use crate::protocol::Chapter;
+use crate::protocol::{Chapter, RUN};
 use crate::shared::Shared;
-
-/// What the calls of a rank do not begin with: those begin with the length of its number.
-const MARK: u8 = 0xFF;
 
 /// The kind of a run's inputs, and the size of its batch: they come first, for the page ([`crate::protocol::Diagnosis::scaling`]).
 const HEAD: usize = 12;
 
-/// Whether these are the bytes of a run, not those of a rank.
-pub(super) fn is_run(bytes: &[u8]) -> bool {
-    bytes.first() == Some(&MARK)
-}
-
 /// A run, for the workers of others; empty where the size of its batch is not recorded.
 pub(super) fn to_bytes(row: &ScalingRow) -> Vec<u8> {
-    let (Some(kind), Some(batch)) = (row.kind(), row.batch) else { return Vec::new() };
+    let batch = row.batch.and_then(|batch| u32::try_from(batch).ok()).filter(|batch| *batch > 0);
+    let (Some(kind), Some(batch)) = (row.kind(), batch) else { return Vec::new() };
     let (Ok(kind), Ok(run)) = (postcard::to_allocvec(&kind), postcard::to_allocvec(row)) else {
         return Vec::new();
     };
@@ -26,8 +19,7 @@ pub(super) fn to_bytes(row: &ScalingRow) -> Vec<u8> {
     let number = kind
         .iter()
         .fold(0x811C_9DC5, |hash: u32, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193));
-    let batch = batch as u32;
-    [&[MARK, 0, 0, 0][..], &number.to_le_bytes(), &batch.to_le_bytes(), &run].concat()
+    [&[RUN, 0, 0, 0][..], &number.to_le_bytes(), &batch.to_le_bytes(), &run].concat()
 }
 
 /// How time follows the size of the batch: what the command line prints of these files. `None` without runs of the same inputs.

@@ -13,7 +13,7 @@ use super::ranks::Ranks;
 use super::{EVERY_ROW, Files, Port, Session, aside, decode, details, details_of, page, scaling};
 use crate::protocol::{
     ArtifactWish, Chapter, Diagnosis, FIRST_LAUNCHES, Failure, JobId, KernelDetails, KernelKey,
-    Parts, Program, Request, Response, Stage, StepWindow, Triage,
+    Parts, Program, Request, Response, Stage, StepWindow, Triage, is_run,
 };
 use crate::shared::Shared;
 use crate::worker::artifacts::{self, Made};
@@ -72,7 +72,7 @@ impl Session for TriageSession {
             Request::OtherRanks { job: _, others } => {
                 if let Some(file) = &mut self.file {
                     (file.other_runs, file.other_ranks) =
-                        others.into_iter().partition(|bytes| scaling::is_run(bytes));
+                        others.into_iter().partition(|bytes| is_run(bytes));
                 }
             }
             Request::BenchmarkConfig { job, bytes } => {
