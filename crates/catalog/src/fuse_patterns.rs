@@ -34,6 +34,17 @@ pub enum Framework {
     TokenSpeed,
 }
 
+impl Framework {
+    fn title(self) -> &'static str {
+        match self {
+            Self::Sglang => "SGLang",
+            Self::Vllm => "vLLM",
+            Self::TensorRtLlm => "TensorRT-LLM",
+            Self::TokenSpeed => "TokenSpeed",
+        }
+    }
+}
+
 /// Where a pattern comes from: how far its fused kernel is from the one who reads the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Origin {
@@ -57,6 +68,17 @@ pub enum Heavy {
     Attention,
     /// The fused kernel does the matrix product, too: its time counts. Other heavy work is no part.
     Gemm,
+}
+
+/// What switches a fused kernel on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Switch {
+    /// Nobody has looked for it in the framework's source.
+    Unknown,
+    /// The framework's source has none: the code of a model calls the kernel or does not.
+    Absent,
+    /// An instruction, without the full stop.
+    By(&'static str),
 }
 
 /// Whether parts must stand in the order of their groups.
@@ -105,6 +127,8 @@ pub struct FusePattern {
     pub priority: u8,
     /// Ids of patterns that this one makes needless, separated by blanks.
     pub subsumes: &'static str,
+    /// What switches the fused kernel on.
+    switch: Switch,
     /// Sources of the fused kernel, short; see [`FusePattern::fused_path`].
     path: &'static str,
     /// `"a text"` is the fused kernel, `"1 text"` the first part. A text is a kernel's name, or `op`, `fn` or
@@ -135,6 +159,7 @@ const BASE: FusePattern = FusePattern {
     norms: &[],
     priority: 0,
     subsumes: "",
+    switch: Switch::Unknown,
     path: "",
     #[cfg(test)]
     yes: &[],
@@ -235,6 +260,21 @@ impl FusePattern {
     #[must_use]
     pub fn fused_path(&self) -> String {
         self.path.replace("sgl:", "python/sglang/").replace("trt:", "tensorrt_llm/")
+    }
+
+    /// What to do to get the fused kernel. `place`: where it is, in words.
+    #[must_use]
+    pub fn action(&self, place: &str) -> String {
+        match self.switch {
+            Switch::Unknown => format!("Enable the framework's fused kernel: {place}."),
+            Switch::Absent => format!(
+                "Call the framework's fused kernel in the model's code: {place}. {} has no switch for it.",
+                self.framework.title()
+            ),
+            Switch::By(action) => {
+                format!("{action}. That enables the framework's fused kernel: {place}.")
+            }
+        }
     }
 
     /// Whether the pattern may be looked for. An unknown framework allows all; an unknown parallel size
@@ -440,6 +480,16 @@ mod tests {
         assert_eq!(closed("F02", &layer), Some(Gate::Norm));
         let compiled = RunFacts { parts: Some(Parts::Compiled), ..facts };
         assert_eq!(closed("F02", &compiled), Some(Gate::Parts));
+    }
+
+    #[test]
+    fn an_action_names_the_switch_or_that_none_is_known() {
+        let of = |id: &str| patterns().find(|pattern| pattern.id == id).unwrap().action("a.py");
+        let with = "Start SGLang with --enable-fused-qk-norm-rope. That enables the framework's fused kernel: a.py.";
+        assert_eq!(of("F06"), with);
+        let without = "Call the framework's fused kernel in the model's code: a.py. SGLang has no switch for it.";
+        assert_eq!(of("F07"), without);
+        assert_eq!(of("F22"), "Enable the framework's fused kernel: a.py.");
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod action;
 
 use std::cmp::Ordering;
 
+use catalog::fuse_patterns::patterns;
 use catalog::remedies::{Execution, Parts, Phase, RunFacts, applicable};
 use host::HostSlice;
 use host::class::Class;
@@ -382,7 +383,8 @@ fn fused_action(row: &triage::FuseRow) -> Option<String> {
     match row.remedy {
         // (The column that this row of the table refers to is not printed here.)
         FRAMEWORK_KERNEL if !row.candidate_fused_path.is_empty() => {
-            Some(format!("Enable the framework's fused kernel: {}.", row.candidate_fused_path))
+            let pattern = patterns().find(|pattern| pattern.id == row.pattern_id)?;
+            Some(pattern.action(&row.candidate_fused_path))
         }
         _ => Some(row.action.clone()).filter(|action| !action.is_empty()),
     }

@@ -1126,3 +1126,25 @@ fn a_cache_of_memory_that_is_off_counts_the_calls_that_allocate() {
     let text = "240 calls of hipMalloc allocate memory of the driver: PyTorch's cache";
     assert!(finding.observation.starts_with(text), "{}", finding.observation);
 }
+
+#[test]
+fn a_cache_of_memory_that_is_on_brings_late_launches_earlier() {
+    let bound_us = |kernel_us: i64| {
+        let mut fixture = Fixture::default();
+        for n in 0..240_i64 {
+            let at = n * 100_000;
+            fixture.push(slice("cpu_op", "aten::empty").at(at, 90_000).on(1, 1));
+            fixture.push(slice("cuda_runtime", "hipMalloc").at(at + 1_000, 80_000).on(1, 1));
+            launch(&mut fixture, "gemm", n + 1, at + 92_000, at + 96_000, kernel_us * 1_000);
+        }
+        let found = diagnosis(fixture).findings;
+        let finding = found.into_iter().find(|finding| finding.verdict == "uncached").unwrap();
+        (finding.bound_ns.unwrap() / 1_000, finding.meaning)
+    };
+    // Of each gap of 70 us the call covers 55; without it the CPU takes 20 us for a kernel of 30.
+    let (us, meaning) = bound_us(30);
+    assert_eq!(us, 239 * 70);
+    assert!(meaning.contains("also come earlier"), "{meaning}");
+    // The CPU takes longer than a kernel of 3 us: only the call goes away.
+    assert_eq!(bound_us(3), (239 * 80, String::new()));
+}

@@ -1,6 +1,6 @@
 //! Fused kernels that SGLang has in its main branch.
 
-use super::{BASE, FusePattern, Heavy, rows};
+use super::{BASE, FusePattern, Heavy, Switch, rows};
 use crate::Platform;
 use crate::remedies::Norm;
 
@@ -37,6 +37,8 @@ rows! { MAINLINE, LAYERS =>
             "rmsnorm|layernorm|fused_add_rmsnorm",
         ],
         min_pct: 0.5,
+        // (Switches of SGLang: the fields of ServerArgs, srt/server_args.py.)
+        switch: Switch::By("Start SGLang with --flashinfer-allreduce-fusion-backend auto (older versions: --enable-flashinfer-allreduce-fusion)"),
         path: "sgl:srt/layers/flashinfer_comm_fusion.py; sgl:srt/layers/layernorm.py; sgl:srt/layers/communicator.py",
     }
     yes: [
@@ -56,6 +58,7 @@ rows! { MAINLINE, LAYERS =>
         active: "tensor_model_parallel_fused_allreduce_rmsnorm|apply_aiter_all_reduce_fusion|custom_fused_ar_rms",
         groups: &["allreduce|all_reduce|cross_device_reduce", "rmsnorm|layernorm"],
         min_pct: 0.5,
+        switch: Switch::By("Start SGLang with --enable-aiter-allreduce-fusion"),
         path: "sgl:srt/distributed/communication_op.py; sgl:srt/layers/communicator.py; sgl:srt/layers/layernorm.py",
     }
     yes: [
@@ -92,6 +95,7 @@ rows! { MAINLINE, LAYERS =>
         active: "fused_qknorm_rope|fused_qk_norm_rope",
         groups: &["apply_qk_norm|q_norm|k_norm|qknorm|in:apply_qk_norm", "apply_rope|rotary|rope|mrope"],
         priority: 30,
+        switch: Switch::By("Start SGLang with --enable-fused-qk-norm-rope"),
         path: "sgl:jit_kernel/fused_qknorm_rope.py; sgl:srt/models/qwen3_moe.py",
     }
     yes: [
@@ -107,6 +111,8 @@ rows! { MAINLINE, LAYERS =>
         min_pct: 0.4,
         priority: 40,
         subsumes: "F08",
+        // (SGLang's rotary embedding calls it on ROCm where the model hands it the cache: srt/models/utils.py, enable_fused_set_kv_buffer.)
+        switch: Switch::Absent,
         path: "sgl:srt/layers/attention/utils.py",
     }
     yes: [
@@ -124,6 +130,7 @@ rows! { MAINLINE, LAYERS =>
         active: "fused_set_kv_buffer",
         groups: &["rotary|rope|mrope", "set_kv_buffer|kv cache write|paged kv|cache write|store_kvcache"],
         priority: 20,
+        switch: Switch::Absent,
         path: "sgl:jit_kernel/rope.py; sgl:srt/models/utils.py",
     }
     yes: [
@@ -199,6 +206,7 @@ rows! { MAINLINE, LAYERS =>
         min_pct: 0.4,
         priority: 90,
         subsumes: "F06 F07 F08",
+        switch: Switch::Absent,
         // SGLang calls the kernel for multimodal rotary embeddings alone; AITER has one for plain ones.
         path: "AITER fused_qk_norm_rope_cache_quant_shuffle, or fused_qk_norm_mrope_3d_cache_pts_quant_shuffle for multimodal rotary embeddings; sgl:srt/models/qwen3.py",
     }
@@ -255,6 +263,7 @@ rows! { MAINLINE, LAYERS =>
         active: "fuse_sum_all_reduce|enable_fused_moe_sum_all_reduce",
         groups: &["fused_moe|expert|moe", "allreduce|all_reduce|cross_device_reduce"],
         min_pct: 0.4,
+        switch: Switch::By("Start SGLang with --enable-fused-moe-sum-all-reduce"),
         path: "sgl:srt/layers/moe/fused_moe_triton/fused_moe.py",
     }
     yes: [

@@ -1,7 +1,7 @@
 //! Fused kernels of other projects, or of branches: SGLang's diffusion models, TokenSpeed, vLLM,
 //! TensorRT-LLM.
 
-use super::{BASE, Framework, FusePattern, Heavy, Order, Origin, rows};
+use super::{BASE, Framework, FusePattern, Heavy, Order, Origin, Switch, rows};
 use crate::Platform;
 use crate::remedies::Norm;
 
@@ -119,6 +119,8 @@ rows! { UPSTREAM, OTHER =>
         heavy: Heavy::Attention,
         active: "merge_attn_states|attn_quant_fusion|output_scale|output_group_scale",
         groups: &["attention|flash_attn|flashattention|mla", "quant|fp8|nvfp4|group_scale"],
+        // (Switches of vLLM: its docs/design/fusions.md.)
+        switch: Switch::By("Set fuse_attn_quant in the pass_config of vLLM's compilation config, and run without --enforce-eager"),
         path: "vllm/compilation/passes/fusion/attn_quant_fusion.py; vllm/v1/attention/ops/merge_attn_states.py; vllm/csrc/attention/merge_attn_states.cu; vllm/docs/design/fusions.md",
     }
     yes: [
@@ -148,6 +150,7 @@ rows! { UPSTREAM, OTHER =>
         groups: &["rmsnorm|layernorm|fused_add_rms_norm", "quant|fp8|fp4|per-group"],
         // (A scale of the whole tensor needs its maximum first, so that no pass over it can be fused with the quantization.)
         not_parts: PER_TENSOR,
+        switch: Switch::By("Set fuse_norm_quant in the pass_config of vLLM's compilation config, and run without --enforce-eager"),
         path: "vllm/compilation/passes/fusion/rms_quant_fusion.py; vllm/docs/design/fusions.md",
     }
     yes: [
@@ -168,6 +171,7 @@ rows! { UPSTREAM, OTHER =>
         groups: &["silu|gelu|act_and_mul", "quant|fp8|fp4|block_quant"],
         // (A scale of the whole tensor needs its maximum first, so that no pass over it can be fused with the quantization.)
         not_parts: PER_TENSOR,
+        switch: Switch::By("Set fuse_act_quant in the pass_config of vLLM's compilation config, and run without --enforce-eager"),
         path: "vllm/compilation/passes/fusion/act_quant_fusion.py; vllm/docs/design/fusions.md",
     }
     yes: [

@@ -88,6 +88,25 @@ impl Device<'_> {
         self.replay(times, |one| one.launch.filter(|call| holds(times, call.start_ns)).map(|_| 1.0))
     }
 
+    /// How much sooner it would be done without calls of a kind on the threads that launch its work, at most, in ns: of the calls in the
+    /// iterations that its bar is of.
+    #[must_use]
+    pub fn saved_without_calls_ns(&self, is_gone: impl Fn(&HostSlice) -> bool) -> i64 {
+        let slices = self.facts.slices;
+        let windows = self.facts.told_on_cpu();
+        let beside = self.launching_beside_others();
+        let threads = beside.map_or_else(|| self.launching_threads(), |thread| [thread].into());
+        // (What comes before its first work is no part of its wall time.)
+        let first_ns = self.facts.gpu.busy(self.id).first().map_or(i64::MIN, |first| first.0);
+        let gone = slices.calls.iter().filter(|call| {
+            is_gone(call)
+                && call.start_ns >= first_ns
+                && windows.as_ref().is_none_or(|windows| holds(windows, call.start_ns))
+                && threads.contains(&slices.thread(call.row))
+        });
+        self.saved_without_times_ns(&union(gone.map(HostSlice::interval).collect()))
+    }
+
     /// Those of the ops in the iterations that its bar is of, sorted. (The bar may be of times of the GPU, when an op is over.)
     fn told(&self, ops: impl Iterator<Item = usize>) -> Vec<usize> {
         let windows = self.facts.told_on_cpu();

@@ -103,10 +103,23 @@ fn without_cache(facts: &Facts<'_>, n_mallocs: u64, malloc: StringId) -> Vec<Fin
             percent(row.share_pct),
             facts.whole(),
         );
+        // (Where launches are not recorded, the replay knows less than the idle time.)
+        let saved_ns = device.saved_without_calls_ns(|call| {
+            matches!(facts.slices.class(call), Class::Malloc | Class::Free)
+        });
+        let bound_ns = saved_ns.max(row.total_ns);
+        let meaning = match time(bound_ns) == time(row.total_ns) {
+            true => String::new(),
+            false => {
+                "The bound is higher than the idle time during these calls, because launches after them also come earlier."
+                    .to_owned()
+            }
+        };
         let finding = Finding::fact(Rule::Allocator, "uncached", text)
             .level(Level::of_share(row.share_pct / 100.0))
             .on(device.name)
-            .bound(row.total_ns)
+            .bound(bound_ns)
+            .means(meaning)
             .with("wall", "idle while memory is allocated or freed", time(row.total_ns));
         Some(finding)
     };

@@ -177,11 +177,18 @@ pub(super) fn row(
         what,
         remedy: first.map_or("", |remedy| remedy.id),
         estimate: gain.map(|gain| gain.estimate).unwrap_or_default(),
-        action: first.map(|remedy| remedy.action.to_owned()).unwrap_or_default(),
+        action: first.map(|remedy| action(candidate.sought, remedy.action)).unwrap_or_default(),
         check: first.map(|remedy| remedy.check.to_owned()).unwrap_or_default(),
         candidate_fused_path: path,
         gone_ns: advice.map_or(0, |(advice, _)| gone_ns(&advice.removed)),
         together: None,
+    }
+}
+
+fn action(sought: Sought, of_remedy: &str) -> String {
+    match sought {
+        Sought::Pattern(pattern) => pattern.action("see Replacement"),
+        Sought::Chain(_) => of_remedy.to_owned(),
     }
 }
 
