@@ -106,7 +106,7 @@ pub struct Diagnosis {
     pub clocks: Vec<i64>,
     /// The run as one of several with batches of other sizes, for [`super::Request::OtherRanks`]: empty where it is narrowed, or the size
     /// of its batch is not recorded. Begins with 8 bytes for the kind of its inputs and 4 for that size.
-    pub scaling: Vec<u8>,
+    pub scaling: Shared<Vec<u8>>,
     /// The triage of the step that it is narrowed to.
     pub triage: Option<Box<Triage>>,
     /// The chapters of the report.

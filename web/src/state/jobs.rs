@@ -206,8 +206,8 @@ pub(super) fn diagnosed(next: &mut Next, job: JobId, id: RequestId, mut diagnosi
             let others = file.ledger.asked.ranks.iter().map(|(other, _)| *other);
             file.clocks = others.zip(clocks).collect();
             // (A new address would have other files diagnosed again.)
-            if *file.scaling != scaling {
-                file.scaling = Shared::new(scaling);
+            if *file.scaling != *scaling {
+                file.scaling = scaling;
             }
         }
     });

@@ -158,7 +158,7 @@ pub fn diagnosis(found: &kinetoscope::Diagnosis, of_host: &HostReport) -> Diagno
         memory: Vec::new(),
         told: Vec::new(),
         clocks: Vec::new(),
-        scaling: Vec::new(),
+        scaling: Shared::default(),
         without_actions: found.without_actions().to_owned(),
         headline: found.headline.clone(),
         bars: found.bars().map(bar).chain(found.stage_bars().map(of_stage)).collect(),

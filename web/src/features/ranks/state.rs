@@ -291,7 +291,8 @@ mod tests {
                 page.act(said(Response::Report { job, report: Analyses::default() }));
                 page.act(said(Response::RepairPlanned { job, plan: Plan::default() }));
                 page.act(said(Response::Triage { job, triage: Triage::default() }));
-                let diagnosis = Diagnosis { scaling: scaling.clone(), ..Diagnosis::default() };
+                let scaling = Shared::new(scaling.clone());
+                let diagnosis = Diagnosis { scaling, ..Diagnosis::default() };
                 page.act(said(Response::Diagnosed { job, diagnosis }));
             }
             let asked = page.asked();

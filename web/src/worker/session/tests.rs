@@ -706,7 +706,7 @@ fn a_run_is_put_next_to_those_with_batches_of_other_sizes() {
         });
         found.unwrap()
     };
-    let bytes = |file: &str| Shared::new(diagnoses(file, Vec::new()).scaling);
+    let bytes = |file: &str| diagnoses(file, Vec::new()).scaling;
     let (large, other) = (bytes(&run(16, 16, 64)), bytes(&run(32, 4, 128)));
     assert!(large[..] != other[..] && !other.is_empty());
     let found = diagnoses(&run(8, 4, 64), vec![large, other.clone()]);

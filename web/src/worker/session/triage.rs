@@ -298,7 +298,7 @@ impl OpenFile {
         diagnosis.steps = steps.map(page::step_window).collect();
         if trace.part.is_none() {
             let own = ScalingRow::of(&self.name, &found);
-            diagnosis.scaling = scaling::to_bytes(&own);
+            diagnosis.scaling = Shared::new(scaling::to_bytes(&own));
             diagnosis.chapters.extend(scaling::chapter(own, &self.other_runs));
             let memory = kinetoscope::memory_over_time(&index.slices, details);
             let whole = self.slices.as_ref().filter(|(_, step)| step.is_none());
