@@ -184,6 +184,22 @@ fn is_mixed(gpu: &Gpu<'_>, launches: &Launches) -> bool {
 }
 
 impl Stages {
+    /// The most tokens that a pass of each stage puts through the model, of the stages whose annotations tell it.
+    pub(crate) fn most_tokens(&self, trace: &Trace) -> Vec<(Stage, u64)> {
+        let most = |stage: Stage| {
+            let passes = self.passes(trace, stage);
+            passes.iter().map(|load| load.tokens).try_fold(0, |most, of| Some(most.max(of?)))
+        };
+        let mut found: Vec<(Stage, Option<u64>)> = Vec::new();
+        for window in &self.windows {
+            if found.iter().all(|(stage, _)| *stage != window.stage) {
+                found.push((window.stage, most(window.stage)));
+            }
+        }
+        let known = found.into_iter().filter_map(|(stage, tokens)| Some((stage, tokens?)));
+        known.filter(|(_, tokens)| *tokens > 0).collect()
+    }
+
     /// Finds the stage of every slice of `gpu`. `file_name` is the trace's name, with folders if
     /// available.
     #[inline(never)]

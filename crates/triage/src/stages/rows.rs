@@ -167,26 +167,10 @@ impl Stages {
         spans.into_iter().map(|of| union(of.into_values().collect())).collect()
     }
 
-    /// The most tokens that a pass of each stage puts through the model, of the stages whose annotations tell it.
-    pub(crate) fn most_tokens(&self, trace: &Trace) -> Vec<(Stage, u64)> {
-        let most = |stage: Stage| {
-            let passes = self.passes(trace, stage);
-            passes.iter().map(|load| load.tokens).try_fold(0, |most, of| Some(most.max(of?)))
-        };
-        let mut found: Vec<(Stage, Option<u64>)> = Vec::new();
-        for window in &self.windows {
-            if found.iter().all(|(stage, _)| *stage != window.stage) {
-                found.push((window.stage, most(window.stage)));
-            }
-        }
-        let known = found.into_iter().filter_map(|(stage, tokens)| Some((stage, tokens?)));
-        known.filter(|(_, tokens)| *tokens > 0).collect()
-    }
-
     /// What each pass of a stage had to do: annotations of the CPU, else runs of the autograd engine, else ops with names
     /// like annotations, else annotations of one stream. Several names of one pass are one pass; so are runs of the engine on
     /// several threads of a process at the same time, one per device.
-    fn passes(&self, trace: &Trace, stage: Stage) -> Vec<Load> {
+    pub(super) fn passes(&self, trace: &Trace, stage: Stage) -> Vec<Load> {
         let process = |track: TrackId| trace.track_info(track).process.0;
         let on_engine =
             |window: &StageWindow| self.is_engine.get(window.track.0 as usize) == Some(&true);
