@@ -30,7 +30,7 @@ pub use finding::{Evidence, Finding, Level, Rule};
 pub use iterations::{Class, Cold, Input, Iteration, Iterations, Kind, OnlyWaits, Slowest};
 pub use module_tree::{ModuleTree, TreeRow};
 pub use report::Confidence;
-pub use scaling::{ScalingRow, scaling, scaling_section};
+pub use scaling::{RunKind, ScalingRow, scaling, scaling_section};
 pub use triage::{StageWall, WallPart, WallRow, WallTimes};
 
 /// What is said of a run.

@@ -36,6 +36,19 @@ pub struct ScalingRow {
     pub gain: Option<f64>,
 }
 
+/// What runs must have in common for their batch sizes to be of one thing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct RunKind<'a> {
+    /// The op that takes the first tensor.
+    pub op: &'a str,
+    /// The other dimensions of that tensor.
+    pub dims: &'a [i64],
+    /// Sizes of its weight, of an embedding.
+    pub weight: Option<&'a [i64]>,
+    /// Whether the duration is of GPU work.
+    pub of_gpu: bool,
+}
+
 /// The class with most time.
 fn main_class(iterations: &Iterations) -> Option<&Class> {
     let sum = |class: &&Class| class.cpu.figures.as_ref().map_or(0, |figures| figures.sum_ns);
@@ -91,12 +104,15 @@ impl ScalingRow {
         }
     }
 
-    /// What runs must have in common for their batch sizes to be of one thing: the op, the other dimensions of its tensor, those of its
-    /// weight, and whether their times are of a GPU.
+    /// Of what kind the run is; `None` where that is not recorded.
     #[must_use]
-    pub fn kind(&self) -> Option<impl PartialEq + Serialize + use<'_>> {
-        let other = self.input.as_ref()?.get(1..)?;
-        Some((self.op.as_deref()?, other, self.weight.as_deref(), self.of_gpu))
+    pub fn kind(&self) -> Option<RunKind<'_>> {
+        Some(RunKind {
+            op: self.op.as_deref()?,
+            dims: self.input.as_ref()?.get(1..)?,
+            weight: self.weight.as_deref(),
+            of_gpu: self.of_gpu,
+        })
     }
 }
 
