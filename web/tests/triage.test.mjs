@@ -4,7 +4,7 @@ import path from "node:path";
 import { after, before, describe, test } from "node:test";
 
 import { samples, shared } from "./environment.mjs";
-import { accessibilityFaults, allowClipboard, drop, launch, open } from "./harness.mjs";
+import { accessibilityFaults, allowClipboard, drop, launch, open, started } from "./harness.mjs";
 import { PATIENCE, id, rows, view } from "./page.mjs";
 import { readTrace, textOf } from "./reference.mjs";
 
@@ -151,6 +151,7 @@ describe("triage", { skip: shared() === undefined }, () => {
 
     page.on("dialog", (dialog) => dialog.accept());
     await page.reload();
+    await started(page);
     if (await page.getByTestId("file-card").count() === 0) await drop(page, "body", sample("mi300_resnet_training.json.gz"));
     await id(page, "table-kernel-table").waitFor(PATIENCE);
     assert.deepEqual(await keys("kernel-table"), [...before, "grid"], "kept over a reload");
