@@ -37,7 +37,7 @@ pub struct ScalingRow {
 }
 
 /// What runs must have in common for their batch sizes to be of one thing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RunKind<'a> {
     /// The op that takes the first tensor.
     pub op: &'a str,

@@ -1,5 +1,7 @@
 //! The file as one of several runs of a model with inputs of different sizes, whose others are in workers of their own.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use kinetoscope::{ScalingRow, scaling, scaling_section};
 
 use crate::protocol::{Chapter, RUN};
@@ -11,14 +13,13 @@ const HEAD: usize = 12;
 /// A run, for the workers of others; empty where the size of its batch is not recorded.
 pub(super) fn to_bytes(row: &ScalingRow) -> Vec<u8> {
     let batch = row.batch.and_then(|batch| u32::try_from(batch).ok()).filter(|batch| *batch > 0);
-    let (Some(kind), Some(batch)) = (row.kind(), batch) else { return Vec::new() };
-    let (Ok(kind), Ok(run)) = (postcard::to_allocvec(&kind), postcard::to_allocvec(row)) else {
+    let (Some(kind), Some(batch), Ok(run)) = (row.kind(), batch, postcard::to_allocvec(row)) else {
         return Vec::new();
     };
-    // (Two kinds with one number only cost another diagnosis: `chapter` compares what they are of.)
-    let number = kind
-        .iter()
-        .fold(0x811C_9DC5, |hash: u32, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193));
+    // (All workers are of one build. Two kinds with one number only cost another diagnosis: `chapter` compares what they are of.)
+    let mut hasher = DefaultHasher::new();
+    kind.hash(&mut hasher);
+    let number = hasher.finish() as u32;
     [&[RUN, 0, 0, 0][..], &number.to_le_bytes(), &batch.to_le_bytes(), &run].concat()
 }
 
