@@ -123,8 +123,13 @@ pub(super) fn is_of_cpu(part: WallPart) -> bool {
 
 /// How long calls of an iteration's launching threads wait for the GPU in it.
 pub(super) fn waits_ns(run: &Run<'_>, one: &Iteration) -> i64 {
-    let calls = waits(run, one.window).into_iter().map(|(_, interval)| interval);
-    length(&both(&union(calls.collect()), &[one.window]))
+    covered_ns(&waits(run, one.window), one.window)
+}
+
+/// How much of a window these calls cover.
+fn covered_ns(calls: &[(&str, Interval)], window: Interval) -> i64 {
+    let times = calls.iter().map(|(_, interval)| *interval);
+    length(&both(&union(times.collect()), &[window]))
 }
 
 /// Names and times of the calls which wait for the GPU, of the threads that launch in a window: calls that synchronise, copies that block
@@ -153,7 +158,6 @@ pub(super) fn only_waits(
     median: &Iteration,
     longer_ns: i64,
 ) -> Option<OnlyWaits> {
-    let waited_ns = waits_ns(run, slow) - waits_ns(run, median);
     let busy_ns = (slow.gpu_busy_ns, median.gpu_busy_ns);
     let idle = |one: &Iteration| -> i64 {
         let of = |part: WallPart| one.parts.get(part.id()).copied().unwrap_or(0);
@@ -167,14 +171,20 @@ pub(super) fn only_waits(
     // (It may wait for the work of the one before it.)
     let before_ns = before.map_or(busy_ns, |before| (before.gpu_busy_ns, median.gpu_busy_ns));
     let all_same = [busy_ns, before_ns, idle_ns, outside_ns].into_iter().all(is_same);
-    if !all_same || waited_ns.saturating_mul(2) < longer_ns {
+    if !all_same {
+        return None;
+    }
+    let calls = [slow, median].map(|one| (waits(run, one.window), one.window));
+    let [slow_ns, median_ns] = calls.each_ref().map(|(calls, window)| covered_ns(calls, *window));
+    let waited_ns = slow_ns - median_ns;
+    if waited_ns.saturating_mul(2) < longer_ns {
         return None;
     }
     let mut by_name: BTreeMap<&str, i64> = BTreeMap::new();
-    for (one, sign) in [(slow, 1), (median, -1)] {
-        for (name, call) in waits(run, one.window) {
+    for ((calls, window), sign) in calls.into_iter().zip([1, -1]) {
+        for (name, call) in calls {
             let of = by_name.entry(name).or_default();
-            *of = of.saturating_add(sign * length(&both(&[call], &[one.window])));
+            *of = of.saturating_add(sign * length(&both(&[call], &[window])));
         }
     }
     let most = by_name.into_iter().max_by_key(|(_, ns)| *ns);
