@@ -25,6 +25,6 @@ if (!groups[group]?.length) {
 // A test file has 20 minutes; with the many seeds of KINETOSCOPE_SEEDS, four hours.
 const minutes = process.env.KINETOSCOPE_SEEDS ? 240 : 20;
 // One file at a time: the browser's timings would suffer from a neighbour.
-const runner = ["--test", "--test-reporter=spec", "--test-concurrency=1", `--test-timeout=${minutes * 60_000}`, ...options, ...groups[group]];
+const runner = ["--test", "--test-reporter=spec", "--test-concurrency=2", `--test-timeout=${minutes * 60_000}`, ...options, ...groups[group]];
 const { status } = spawnSync(process.execPath, runner, { cwd: folder, stdio: "inherit" });
 process.exit(status ?? 1);

@@ -19,7 +19,7 @@ pub(crate) const STACKS: &str = " Recording Python stacks makes the CPU's part l
 const SLOWED: &str = " Recording slows launches: without it, the GPU's own work may be the limit.";
 
 /// A part of the wall time is worth the first sentence from this share of the window on, in percent.
-const LEAST_PCT: f64 = 10.0;
+pub(crate) const LEAST_PCT: f64 = 10.0;
 
 /// Beside compute a part is worth a word from this share on.
 const SECOND_PCT: f64 = 3.0;
@@ -148,7 +148,7 @@ fn without_profiler(
 }
 
 /// Whether the CPU has a part of the wall time: recording makes it longer.
-fn is_of_cpu(part: WallPart) -> bool {
+pub(crate) fn is_of_cpu(part: WallPart) -> bool {
     matches!(part, WallPart::Launch | WallPart::Start | WallPart::HostCompute)
 }
 

@@ -112,7 +112,7 @@ impl Diagnosis {
 
     /// Whether it follows from what else is said of the device, or changes nothing: that kernels are short beside an action against launches,
     /// how long the CPU waits beside the values that it reads, what lies outside modules beside their table, one step, reads that cost
-    /// nothing. The JSON has all.
+    /// nothing, and figures of the run that the table of the wall time has or that limit nothing. The JSON has all.
     fn is_implied(&self, finding: &Finding) -> bool {
         let is_of_device = |device: &Option<String>| *device == finding.device;
         match (finding.rule, finding.verdict) {
@@ -135,9 +135,24 @@ impl Diagnosis {
             }
             // (What other work hides costs nothing.)
             (Rule::Copies, "d2d") => finding.bound_ns.is_none() && finding.meaning.is_empty(),
-            // (The headline says it.)
-            (Rule::Profiler, _) => {
-                self.headline.as_ref().is_some_and(|said| said.contains(headline::STACKS))
+            // (The table of the wall time has the parts, unless two shares differ.)
+            (Rule::Busy, "starved" | "under_used" | "ok" | "saturated") => {
+                !self.wall.is_empty() && !finding.observation.contains(", and ")
+            }
+            // (The headline says what the gaps are.)
+            (Rule::Gaps, _) => {
+                let is_it = |one: &&Finding| one.rule == Rule::Busy && one.verdict == "unknown";
+                self.findings.iter().filter(is_it).any(|one| is_of_device(&one.device))
+            }
+            // (A small part of the device keeps nothing from being done.)
+            (Rule::Memory, "peak") => {
+                finding.meaning.is_empty()
+                    && finding.evidence.iter().any(|one| one.what == rules::RESERVED_SHARE)
+            }
+            // (The headline says it, or the CPU's times are not what the run waits for.)
+            (Rule::Profiler, "inflated") => {
+                let is_said = |said: &String| said.contains(headline::STACKS);
+                self.headline.as_ref().is_some_and(is_said) || !self.waits_for_the_cpu()
             }
             (Rule::Reads, "negligible") | (Rule::Steps, "single") => true,
             (Rule::Sync, "host_blocked") => {
@@ -146,6 +161,16 @@ impl Diagnosis {
             }
             _ => false,
         }
+    }
+
+    /// Whether parts of the wall time that recording makes longer are large enough for the first sentence. Where no wall time is known,
+    /// the CPU's times are all that there is.
+    fn waits_for_the_cpu(&self) -> bool {
+        let of_cpu = |rows: &[WallRow]| {
+            let rows = rows.iter().filter(|row| headline::is_of_cpu(row.part));
+            rows.map(|row| row.share_pct).sum::<f64>() >= headline::LEAST_PCT
+        };
+        self.wall.is_empty() || self.bars().any(|(_, rows)| of_cpu(rows))
     }
 
     /// The actions, each once for all devices. `actions` has all.

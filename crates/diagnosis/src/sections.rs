@@ -145,8 +145,11 @@ impl Diagnosis {
             let table = Table::of("findings", "Findings", &found);
             findings.tables.push(if bounded { table } else { table.without("bound_ns") });
         }
-        let facts = Table::of("baseline", "What was recorded, and its figures", &facts);
-        findings.tables.push(facts.without("bound_ns").without("confidence"));
+        if !facts.is_empty() || found.is_empty() {
+            let table = Table::of("baseline", "What was recorded, and its figures", &facts)
+                .when_empty("Nothing beyond the wall time and the actions.");
+            findings.tables.push(table.without("bound_ns").without("confidence"));
+        }
         let iterations = self.iterations.as_ref().map(Iterations::section);
         let modules = self.modules.as_ref().map(ModuleTree::section);
         [wall, actions, findings].into_iter().chain(iterations).chain(modules).collect()

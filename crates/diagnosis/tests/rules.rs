@@ -281,7 +281,10 @@ fn figures_of_the_run_stand_apart_from_costs() {
     let (costs, figures) = found.further();
     let has = |rows: &[Finding], rule: &str| rows.iter().any(|row| row.rule.id() == rule);
     assert!(has(&costs, "M2") && !has(&figures, "M2"), "{costs:?} {figures:?}");
-    assert!(has(&figures, "M1") && has(&figures, "M17"), "{figures:?}");
+    assert!(has(&figures, "M4") && has(&figures, "M17"), "{figures:?}");
+    assert!(!has(&figures, "M1"), "the table of the wall time has the busy share: {figures:?}");
+    found.wall.clear();
+    assert!(has(&found.further().1, "M1"), "without that table nothing else has it");
 }
 
 #[test]
@@ -289,7 +292,8 @@ fn what_an_action_says_is_not_said_again() {
     let found = diagnosis(paced(50_000));
     assert_eq!(found.actions[0].rule, "M2");
     let (costs, figures) = found.further();
-    assert_eq!(costs.len() + figures.len() + found.actions.len(), found.findings.len());
+    // (The busy share is that of the table.)
+    assert_eq!(costs.len() + figures.len() + found.actions.len() + 1, found.findings.len());
     assert!(costs.iter().chain(&figures).all(|finding| finding.rule.id() != "M2"));
 }
 

@@ -26,6 +26,10 @@ const COMMUNICATION_PCT: f64 = 10.0;
 const PARALLEL: f64 = 1.15;
 /// Advice of this priority or a better one is a takeaway: from 2% of the GPU span.
 const HEADLINE: Priority = Priority::P2;
+/// What advice of graphs contains, whatever the vendor.
+const GRAPHS: &str = " graphs";
+/// Beside graphs a fusion is a takeaway from this share of the GPU span on, in percent.
+const FUSION_PCT: f64 = 1.0;
 /// The same from which the busy share says nothing.
 const UNREAL_PCT: f64 = 50.0;
 /// Generated kernels without names of their own get a sentence from this share of GPU time on, in percent.
@@ -88,6 +92,9 @@ pub(super) fn takeaways(
         return Vec::new();
     }
     let cause = idle.as_ref().map(|found| found.cause);
+    let graphs = idle
+        .as_ref()
+        .is_some_and(|found| found.cause == Cause::Paced && found.text.contains(GRAPHS));
     let (mut lost, mut rest): (Vec<(i64, String)>, Vec<String>) = (Vec::new(), Vec::new());
     let communicates = communication(seen);
     // (What a first run does, a later one may not: a library tries several algorithms.)
@@ -124,7 +131,10 @@ pub(super) fn takeaways(
     if cause.is_some_and(|cause| cause != Cause::Paced) {
         said.extend(limits.map(Limits::sentence));
     }
-    said.extend(top_fusion(tables, coverage));
+    said.extend(match graphs {
+        true => top_beside_graphs(tables, seen),
+        false => top_fusion(tables, coverage),
+    });
     said
 }
 
@@ -162,17 +172,46 @@ fn top_fusion(tables: &DeviceTables, coverage: &Coverage) -> Option<String> {
     let fusion = tables.fuse.iter().filter(is_headline);
     let bounds = fusion.filter_map(|row| Some((row, bound(row)?)));
     let (best, (saved_ns, saved_pct)) = bounds.max_by_key(|(_, (ns, _))| *ns)?;
-    let what = &best.pattern;
-    // (The bound of an attention needs the sizes of its products: what does not read them would print another one.)
-    Some(if best.pattern_id != "K04" || coverage.has_inputs {
+    let bounded = || {
         format!(
-            "Top fusion candidate: {what}. It saves at most {} ({} of {}).",
+            "Top fusion candidate: {}. It saves at most {} ({} of {}).",
+            best.pattern,
             units::time(saved_ns),
             units::percent(saved_pct),
             tables.span.as_deref().unwrap_or("the GPU span"),
         )
-    } else {
-        format!("Top fusion candidate: {what}. Its kernels take {}.", units::time(best.related_ns))
+    };
+    Some(unsized_attention(best, coverage).unwrap_or_else(bounded))
+}
+
+/// The sentence of an attention whose sizes were not read: its bound needs them, and what has read them would print another one.
+fn unsized_attention(best: &FuseRow, coverage: &Coverage) -> Option<String> {
+    (best.pattern_id == "K04" && !coverage.has_inputs).then(|| {
+        format!(
+            "Top fusion candidate: {}. Its kernels take {}.",
+            best.pattern,
+            units::time(best.related_ns)
+        )
+    })
+}
+
+/// The same where the sentence before advises graphs, which save the launches of all kernels: then a fusion saves GPU time.
+fn top_beside_graphs(tables: &DeviceTables, seen: &Seen<'_>) -> Option<String> {
+    let is_headline = |row: &&FuseRow| row.priority.is_some_and(|priority| priority <= HEADLINE);
+    let gone_ns = |row: &FuseRow| row.together.map_or(row.gone_ns, |all| all.gone_ns);
+    let best = tables.fuse.iter().filter(is_headline).max_by_key(|row| gone_ns(row))?;
+    let pct = percent(gone_ns(best), seen.time.span_ns);
+    if let Some(text) = unsized_attention(best, seen.coverage) {
+        return Some(text);
+    }
+    (pct >= FUSION_PCT).then(|| {
+        format!(
+            "Top fusion candidate beside graphs, which save its launches already: {}. Of its GPU time at most {} goes away ({} of {}).",
+            best.pattern,
+            units::time(gone_ns(best)),
+            units::percent(pct),
+            tables.span.as_deref().unwrap_or("the GPU span"),
+        )
     })
 }
 

@@ -39,13 +39,16 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 bytes(reserved.max(0) as u64)
             );
             let of_device = row.device_id.and_then(|id| installed(facts, id));
-            let meaning = of_device.map(|all| room(facts, all, reserved)).unwrap_or_default();
-            found.push(
-                Finding::fact(Rule::Memory, "peak", text)
-                    .means(meaning)
-                    .with(path, "peak allocated", bytes(peak as u64))
-                    .with(path, "events", count(row.n as u64)),
-            );
+            let finding = Finding::fact(Rule::Memory, "peak", text)
+                .with(path, "peak allocated", bytes(peak as u64))
+                .with(path, "events", count(row.n as u64));
+            found.push(match of_device {
+                Some(all) => {
+                    let share = percent(share_of(reserved, all));
+                    finding.with(path, RESERVED_SHARE, share).means(room(facts, all, reserved))
+                }
+                None => finding,
+            });
         }
     }
     for ((kind, id), events) in by_device(facts.trace, facts.details) {
@@ -68,10 +71,19 @@ fn installed(facts: &Facts<'_>, id: i64) -> Option<u64> {
     facts.properties(&id.to_string())?.memory_bytes
 }
 
-/// How much of the device PyTorch leaves free. (Other processes, and libraries beside PyTorch, may use a part of that.) Where the
+/// What the evidence calls the share of the device that PyTorch reserves.
+pub const RESERVED_SHARE: &str = "reserved share of the device";
+/// Below this share of the device, in percent, memory is worth a word only where a batch can be larger.
+const NOTABLE: f64 = 10.0;
+
+fn share_of(bytes: i64, all: u64) -> f64 {
+    100.0 * bytes.max(0) as f64 / all.max(1) as f64
+}
+
+/// How much of the device PyTorch leaves free; empty where it reserves little and that changes nothing. (Other processes, and libraries beside PyTorch, may use a part of that.) Where the
 /// ops with most time reach half of the peak already, a larger batch does little more work in the same time.
 fn room(facts: &Facts<'_>, all: u64, reserved: i64) -> String {
-    let share = 100.0 * reserved.max(0) as f64 / all.max(1) as f64;
+    let share = share_of(reserved, all);
     let near_peak = facts.host.rates.rows.first().and_then(|row| row.peak_pct);
     // (Nor where the data loader keeps the GPU waiting.)
     let mut loading = facts.wall.iter().filter(|row| row.part == triage::WallPart::DataLoading);
@@ -79,6 +91,9 @@ fn room(facts: &Facts<'_>, all: u64, reserved: i64) -> String {
         && facts.devices().all(|device| device.busy_share() >= BUSY)
         && !loading.any(|row| row.share_pct >= LEAST_LOADING);
     let batch = if share < HALF && gains { " A larger batch has room." } else { "" };
+    if share < NOTABLE && batch.is_empty() {
+        return String::new();
+    }
     format!("PyTorch reserves {} of the device's {}.{batch}", percent(share), bytes(all))
 }
 

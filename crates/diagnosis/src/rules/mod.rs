@@ -36,6 +36,8 @@ mod steps;
 mod sync;
 mod without_profiler;
 
+pub(crate) use memory::RESERVED_SHARE;
+
 use crate::{Facts, Finding, Rule};
 
 /// The function of a rule.

@@ -113,7 +113,7 @@ impl Device<'_, '_> {
                 self.compiles()
             ),
             Cause::Allocation if uncached(self.trace).is_some() => format!(
-                "; for {part} the CPU allocates or frees GPU memory, by a call for each tensor: PyTorch's cache of memory is off \
+                "; for {part} the CPU allocates or frees GPU memory: PyTorch's cache of memory is off \
                  (PYTORCH_NO_CUDA_MEMORY_CACHING, on ROCm also PYTORCH_NO_HIP_MEMORY_CACHING)."
             ),
             Cause::Allocation if n_frees >= FREES => format!(
