@@ -7,21 +7,23 @@
 //! * [`state`] changes in one pure reducer, [`queries`] derive from it, [`tasks`] run effects;
 //! * no `style` attribute, and nothing from another origin: the page's Content-Security-Policy forbids both;
 //! * `protocol`, `state`, `queries`, also those of a feature, and the worker's core run in native tests.
+// (Only the programs for wasm call all of it; natively tests call what decides something.)
+#![cfg_attr(not(target_arch = "wasm32"), allow(dead_code, unused_imports))]
 #![allow(
     missing_docs,
     reason = "nobody outside of this package uses it; a line that repeats a name helps nobody"
 )]
 
-pub mod components;
-pub mod features;
-pub mod protocol;
-pub mod queries;
-pub mod shared;
-pub mod state;
-pub mod tasks;
-pub mod views;
-pub mod wire;
-pub mod worker;
+mod components;
+mod features;
+mod protocol;
+mod queries;
+mod shared;
+mod state;
+mod tasks;
+mod views;
+mod wire;
+mod worker;
 
 /// Version of the program.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -23,8 +23,7 @@ pub use crate::features::downloads::protocol::{ArtifactFile, ArtifactWish, Artif
 pub use crate::features::repair::protocol::{Format, Plan, Repaired};
 pub use crate::features::several::protocol::{Aside, Beside, Companion, Comparison, Verdict};
 pub use crate::features::triage::protocol::{
-    CallSite, FIRST_LAUNCHES, InstanceRow, KernelDetails, KernelKey, OverlapWindow, WindowLane,
-    WindowSlice,
+    CallSite, FIRST_LAUNCHES, InstanceRow, KernelDetails, KernelKey, OverlapWindow, WindowSlice,
 };
 pub use file::{EventRange, Failure, Opened, ProblemCard, Severity};
 pub use kinetoscope::artifacts::Artifact;

@@ -41,8 +41,7 @@ pub use kernel_map::{
     KERNEL_MAP_VERSION, KernelMapFacts, NotAKernelMap, kernel_map_from_json, kernel_map_json,
 };
 pub use metadata::{
-    ARTIFACT_SCHEMA, DeviceFacts, Distributed, Orphans, ProfileMetadata, RULES_VERSION,
-    RepairCount, RunFacts, Tool, TraceFacts,
+    DeviceFacts, Distributed, Orphans, ProfileMetadata, RepairCount, RunFacts, Tool, TraceFacts,
 };
 pub use number::{Micros, Percent};
 pub use order::{
@@ -52,7 +51,7 @@ pub use order::{
 pub use overlap_document::OverlapDocument;
 pub use privacy::STRIPPED;
 pub use resource_report::{
-    REPORT_HTML, REPORT_JSON, REPORT_MD, REPORT_SCHEMA, ReportOrder, ReportedMemory, ReportedTrace,
+    REPORT_HTML, REPORT_JSON, REPORT_MD, ReportOrder, ReportedMemory, ReportedTrace,
     resource_report,
 };
 pub use rows::{FuseArtifact, KernelArtifact, OverlapArtifact};

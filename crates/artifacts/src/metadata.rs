@@ -30,10 +30,10 @@ use super::privacy::Names;
 use super::source::{Role, SourceFile, base_name};
 
 /// Schema of all artifacts. A change of meaning raises it; a new key does not.
-pub const ARTIFACT_SCHEMA: u32 = 1;
+pub(crate) const ARTIFACT_SCHEMA: u32 = 1;
 /// Version of the rules (categories, stages, overlap classes, fuse patterns): tables of different numbers are not
 /// the same measure.
-pub const RULES_VERSION: u32 = 1;
+pub(crate) const RULES_VERSION: u32 = 1;
 
 /// What triage found out about the run as a whole.
 #[derive(Clone, Debug, PartialEq)]
@@ -199,7 +199,7 @@ pub struct Tool {
     pub name: String,
     /// Its version.
     pub version: String,
-    /// [`RULES_VERSION`].
+    /// `RULES_VERSION` of this crate.
     pub rules_version: u32,
 }
 

@@ -28,7 +28,7 @@ pub const REPORT_JSON: &str = "report.json";
 /// `report.html`.
 pub const REPORT_HTML: &str = "report.html";
 /// Schema of the JSON.
-pub const REPORT_SCHEMA: u32 = 1;
+pub(crate) const REPORT_SCHEMA: u32 = 1;
 
 /// A trace, as the report reads it.
 #[derive(Clone, Copy)]

@@ -2,7 +2,7 @@
 
 mod peaks;
 
-pub use peaks::{PEAKS, Peak, peak_of};
+pub use peaks::{Peak, peak_of};
 
 /// One device.
 pub struct Device {
@@ -18,7 +18,7 @@ const AMD: &str = "AMD GPU hardware specifications (LLVM target names)";
 const NVIDIA: &str = "NVIDIA CUDA GPU compute capability table";
 
 /// Devices; the first row whose name occurs as a word decides, so longer names come first.
-pub const DEVICES: &[Device] = &[
+pub(crate) const DEVICES: &[Device] = &[
     Device { name: "mi355", arch: "gfx950", source: AMD },
     Device { name: "mi350", arch: "gfx950", source: AMD },
     Device { name: "mi325", arch: "gfx942", source: AMD },
@@ -151,7 +151,7 @@ pub struct Related {
 }
 
 /// Families of architectures that are similar enough for some results on one to apply to another.
-pub const RELATED: &[Related] = &[
+pub(crate) const RELATED: &[Related] = &[
     Related {
         name: "CDNA 3 and 4",
         members: &["gfx942", "gfx950"],

@@ -166,7 +166,7 @@ const fn roof(
 /// (12,600 to 15,000), that of B200 is the one of its own sheet (9,000; the sheet of DGX has 10,000). AMD's 6- and 4-bit rates are one:
 /// 16,384 operations a cycle and compute unit.
 #[rustfmt::skip]
-pub const ROOFS: &[Roof] = &[
+pub(crate) const ROOFS: &[Roof] = &[
     roof("V100 SXM2", &["tesla v100-sxm2-16gb", "tesla v100-sxm2-32gb"], (80, &[16, 32]), [7.8, 15.7, 0.0, 125.0, 0.0, 0.0, 0.0, 0.0, 0.0], (900.0, None), SHEET),
     roof("V100 PCIe", &["tesla v100-pcie-16gb", "tesla v100-pcie-32gb"], (80, &[16, 32]), [7.0, 14.0, 0.0, 112.0, 0.0, 0.0, 0.0, 0.0, 0.0], (900.0, None), SHEET),
     roof("T4", &["tesla t4"], (40, &[15, 16]), [0.0, 8.1, 0.0, 65.0, 0.0, 0.0, 130.0, 0.0, 0.0], (320.0, None), SHEET),

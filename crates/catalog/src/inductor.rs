@@ -23,7 +23,7 @@ enum Kind {
 /// Whether the name is one that TorchInductor gives to every kernel alike: `triton__0d1d2de` of PyTorch 2.0 and 2.1, whose
 /// `unique_kernel_names` is off by default. Pointwise kernels, reductions and templates of matrix products have it.
 #[must_use]
-pub fn is_bare(name: &str) -> bool {
+pub fn is_bare_inductor_name(name: &str) -> bool {
     let rest = name.strip_prefix("triton_").unwrap_or(name);
     rest.len() < name.len()
         && (rest.is_empty()
@@ -174,10 +174,10 @@ mod tests {
     #[test]
     fn bare_names() {
         for name in ["triton__0d1d2d3de", "triton__0d1d2de3", "triton_", "triton__0d1c"] {
-            assert!(is_bare(name), "{name}");
+            assert!(is_bare_inductor_name(name), "{name}");
         }
         for name in ["triton_poi_fused_add_0", "triton__add", "triton", "my_triton__0d"] {
-            assert!(!is_bare(name), "{name}");
+            assert!(!is_bare_inductor_name(name), "{name}");
         }
     }
 

@@ -38,7 +38,7 @@ pub use facts::{
 };
 pub use family::Family;
 pub use head::head;
-pub use inductor::is_bare as is_bare_inductor_name;
+pub use inductor::is_bare_inductor_name;
 pub use layout::is_channels_first;
 
 /// What the file's raw category says a GPU event is.

@@ -1,6 +1,6 @@
 //! What can be done about a measured cost, and under which conditions it may be printed.
 //!
-//! [`REMEDIES`] is the only table of advice. A row has a sentence that says what to do, why, and how to check the
+//! `REMEDIES` is the only table of advice. A row has a sentence that says what to do, why, and how to check the
 //! result, and *gates*: the conditions under which the advice can work at all. A gate needs a fact of the trace
 //! ([`RunFacts`]). A fact that is not known never passes a gate, so that a remedy is printed only where the trace
 //! proves that it applies.
@@ -12,7 +12,8 @@ pub use gates::{
     Activation, Execution, Gate, Gates, Mask, Norm, Optimizer, Parts, Phase, RunFacts, RunType,
     Stack,
 };
-pub use table::{PYTORCH_2_0, REMEDIES, released};
+use table::REMEDIES;
+pub use table::{PYTORCH_2_0, released};
 
 /// One row of the table of advice.
 #[derive(Clone, Copy, Debug)]

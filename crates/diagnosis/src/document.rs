@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::{Action, Diagnosis, Finding, Iterations, ModuleTree, StageWall, WallRow};
 
 /// Schema of [`diagnosis_json`].
-pub const DIAGNOSIS_SCHEMA: u32 = 1;
+const DIAGNOSIS_SCHEMA: u32 = 1;
 
 #[derive(Serialize)]
 struct Document<'a> {

@@ -231,7 +231,7 @@ impl<'a> Facts<'a> {
 
     /// Whether the file has one device.
     #[must_use]
-    pub fn has_one_device(&self) -> bool {
+    pub(crate) fn has_one_device(&self) -> bool {
         self.gpu.devices.len() == 1 && !self.has_others
     }
 
@@ -275,7 +275,7 @@ impl<'a> Facts<'a> {
 
     /// That one iteration of several has most of these parts of the wall time; empty where none does.
     #[must_use]
-    pub fn in_one_iteration(&self, parts: &[WallPart]) -> String {
+    pub(crate) fn in_one_iteration(&self, parts: &[WallPart]) -> String {
         // (Of the iterations that the bar is of.)
         let list = self.iterations.iter().flat_map(|iterations| &iterations.list);
         let list: Vec<&Iteration> =
@@ -398,13 +398,13 @@ impl<'a> Facts<'a> {
 
     /// Whether graphs run.
     #[must_use]
-    pub fn has_graphs(&self) -> bool {
+    pub(crate) fn has_graphs(&self) -> bool {
         self.host.verdicts.devices.values().any(|device| device.graphs.kernels_in_graphs > 0)
     }
 
     /// Whether the data loader loads in the step itself, without workers.
     #[must_use]
-    pub fn loads_in_step(&self) -> bool {
+    pub(crate) fn loads_in_step(&self) -> bool {
         let named = &self.host.verdicts.dataloader_named;
         named.iter().any(|row| row.name.contains("SingleProcessDataLoaderIter"))
     }

@@ -110,7 +110,7 @@ pub enum Level {
 impl Level {
     /// By the share of the run that goes away at most.
     #[must_use]
-    pub fn of_share(share: f64) -> Self {
+    pub(crate) fn of_share(share: f64) -> Self {
         match share {
             share if share >= 0.2 => Self::High,
             share if share >= 0.05 => Self::Medium,
@@ -172,7 +172,7 @@ impl Finding {
 
     /// Whether it is a figure of the run that other findings build on, not a cost: nothing would go away.
     #[must_use]
-    pub fn is_baseline(&self) -> bool {
+    pub(crate) fn is_baseline(&self) -> bool {
         let is_cost = self.bound_ns.is_some() || self.level < Level::Low;
         let is_known = self.confidence == Confidence::High;
         is_known && (self.rule == Rule::Busy || !is_cost)

@@ -23,7 +23,7 @@ mod scaling;
 mod sections;
 
 pub use actions::{Action, Place, Whole};
-pub use document::{DIAGNOSIS_SCHEMA, diagnosis_json};
+pub use document::diagnosis_json;
 pub use each_rank::diagnose_ranks;
 pub use facts::Facts;
 pub use finding::{Evidence, Finding, Level, Rule};

@@ -15,7 +15,8 @@ pub const LAUNCHES: &[&str] =
 /// Calls whose grid is counted in threads, not in blocks (`globalWorkSizeX` of HIP's `hip_ext.h`: "in work-items").
 /// ROCm's profiler writes it as it was passed, and copies it to the kernel: in the corpus every one of these grids but
 /// 12 of 5,364 is a multiple of its block, as grids of other calls are not.
-pub const GRID_IN_THREADS: &[&str] = &["hipExtModuleLaunchKernel", "hipHccModuleLaunchKernel"];
+pub(crate) const GRID_IN_THREADS: &[&str] =
+    &["hipExtModuleLaunchKernel", "hipHccModuleLaunchKernel"];
 
 /// Threads of a block at most, on AMD's GPUs and on NVIDIA's (`maxThreadsPerBlock`).
 const MOST_THREADS: u64 = 1024;

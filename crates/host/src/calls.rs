@@ -249,7 +249,7 @@ fn overhead(slices: &Slices<'_>) -> BTreeMap<String, Count> {
 
 /// Whether a graph launched the slice.
 #[must_use]
-pub fn is_of_graph(slices: &Slices<'_>, one: &GpuSlice) -> bool {
+pub(crate) fn is_of_graph(slices: &Slices<'_>, one: &GpuSlice) -> bool {
     one.launch.is_some_and(|launch| slices.class(&launch) == Class::GraphLaunch)
 }
 

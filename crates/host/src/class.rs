@@ -66,13 +66,13 @@ impl Class {
 
     /// Whether such a call puts work on the GPU.
     #[must_use]
-    pub fn makes_work(self) -> bool {
+    pub(crate) fn makes_work(self) -> bool {
         matches!(self, Self::Launch | Self::GraphLaunch | Self::Memcpy | Self::Memset)
     }
 }
 
 /// Whether a call copies and, by its name, waits for the copy: `cudaMemcpy`, `hipMemcpyWithStream`.
 #[must_use]
-pub fn is_blocking_copy(call: &str) -> bool {
+pub(crate) fn is_blocking_copy(call: &str) -> bool {
     Class::of(call) == Class::Memcpy && blocks(call)
 }

@@ -22,14 +22,14 @@ pub use purpose::Purpose;
 pub(crate) use sections::section;
 
 /// Ops that copy, in the order of the table.
-pub const COPY_OPS: [&str; 6] =
+pub(crate) const COPY_OPS: [&str; 6] =
     ["aten::copy_", "aten::to", "aten::_to_copy", "aten::contiguous", "aten::clone", CAT];
 /// It does more than one copy.
 const CAT: &str = "aten::cat";
 /// Those that copy only if they must: without a copy inside they do nothing.
 const MAY_DO_NOTHING: [&str; 4] = ["aten::to", "aten::_to_copy", "aten::contiguous", "aten::clone"];
 /// Ops that read a value or a size from the GPU, and wait for it. `aten::item` and the op inside it are one event.
-pub const READING_OPS: [&str; 5] = [
+pub(crate) const READING_OPS: [&str; 5] = [
     "aten::item",
     "aten::_local_scalar_dense",
     "aten::is_nonzero",
@@ -50,7 +50,7 @@ pub fn made_by(slices: &Slices<'_>, copy: usize) -> usize {
 
 /// Whether a GPU slice is a copy (and neither kernel nor fill).
 #[must_use]
-pub fn is_copy(slices: &Slices<'_>, one: &GpuSlice) -> bool {
+pub(crate) fn is_copy(slices: &Slices<'_>, one: &GpuSlice) -> bool {
     !one.is_kernel && category(slices, one) == Some(dialect::Records::GpuCopy)
 }
 

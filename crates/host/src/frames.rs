@@ -153,7 +153,7 @@ impl Ids {
 
     /// The parent of frame `at` that the file names.
     #[must_use]
-    pub fn parent_of(&self, slices: &Slices<'_>, at: usize) -> ById {
+    pub(crate) fn parent_of(&self, slices: &Slices<'_>, at: usize) -> ById {
         let row = slices.frames.slices[at].row;
         let trace = slices.trace;
         let named = trace.flags(row).has(Flags::PYTHON_IDS).then(|| trace.external(row)).flatten();

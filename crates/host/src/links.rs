@@ -180,13 +180,13 @@ impl GpuSide {
 
     /// When a device was busy with work whose launch is in the file.
     #[must_use]
-    pub fn busy_linked(&self, device: DeviceId) -> &[Interval] {
+    pub(crate) fn busy_linked(&self, device: DeviceId) -> &[Interval] {
         self.busy.get(device as usize).map_or(&[], |(_, linked)| linked)
     }
 
     /// When the slices of a device run that start in a step.
     #[must_use]
-    pub fn started_in(&self, device: DeviceId, step: &HostSlice) -> Vec<Interval> {
+    pub(crate) fn started_in(&self, device: DeviceId, step: &HostSlice) -> Vec<Interval> {
         self.between(&self.by_start, device, step)
     }
 

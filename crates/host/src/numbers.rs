@@ -10,7 +10,7 @@ pub fn milli(value: f64) -> f64 {
 
 /// Rounds to six decimals.
 #[must_use]
-pub fn micro(value: f64) -> f64 {
+pub(crate) fn micro(value: f64) -> f64 {
     (value * 1e6).round_ties_even() / 1e6
 }
 
@@ -52,7 +52,7 @@ pub fn median(sorted: &[i64]) -> Option<HalfNs> {
 
 /// The value of rank `ceil(percent * n / 100)` of ascending values (nearest rank).
 #[must_use]
-pub fn nearest_rank(sorted: &[i64], percent: usize) -> Option<i64> {
+pub(crate) fn nearest_rank(sorted: &[i64], percent: usize) -> Option<i64> {
     let rank = (percent * sorted.len()).div_ceil(100);
     sorted.get(rank.checked_sub(1)?).copied()
 }

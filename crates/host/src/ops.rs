@@ -76,7 +76,7 @@ pub struct NameSum {
 
 /// Sums by name, in order of first appearance in `nested`.
 #[must_use]
-pub fn sums_by_name(slices: &Slices<'_>, nested: &Nested, own: &[i64]) -> ByName<NameSum> {
+pub(crate) fn sums_by_name(slices: &Slices<'_>, nested: &Nested, own: &[i64]) -> ByName<NameSum> {
     let trace = slices.trace;
     let mut sums: ByName<NameSum> = ByName::new(trace);
     // How many open slices have each name: the stack of `Nested` once more.

@@ -17,7 +17,6 @@ use catalog::devices::{Format, NotKnown, Roof, Seen, roof_of};
 use serde::Serialize;
 use serde_json::Value;
 use timeline::device::devices;
-use timeline::percent;
 use trace::{Details, Trace};
 
 use crate::flops;
@@ -215,14 +214,6 @@ pub(crate) fn row(name: &str, format: Option<Format>, sum: &Sum, roof: Option<&R
         intensity,
         limit: limit.map(|(limit, _)| limit),
         limit_pct: limit.map(|(_, rate)| 100.0 * tflops / rate),
-    }
-}
-
-impl Rates {
-    /// The share of all GPU time that the rows cover, in percent.
-    #[must_use]
-    pub fn covered_pct(&self, busy_ns: i64) -> f64 {
-        percent(self.rows.iter().map(|row| row.device_ns).sum(), busy_ns)
     }
 }
 

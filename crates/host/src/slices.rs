@@ -177,7 +177,7 @@ impl<'a> Slices<'a> {
 
     /// The frames of Python, likewise.
     #[must_use]
-    pub fn closed_frames(&self) -> &Nested {
+    pub(crate) fn closed_frames(&self) -> &Nested {
         self.closed[1].as_ref().unwrap_or(&self.frames)
     }
 
@@ -381,7 +381,7 @@ impl Nested {
     }
 
     /// Marks the slices that slice `at` lies in. A mark has marks around it already.
-    pub fn mark_around(&self, at: usize, marks: &mut [bool]) {
+    pub(crate) fn mark_around(&self, at: usize, marks: &mut [bool]) {
         for outer in self.chain(at).skip(1) {
             if std::mem::replace(&mut marks[outer], true) {
                 break;

@@ -51,7 +51,7 @@ pub struct ThreadRow {
 impl ThreadRow {
     /// Whether the host did anything on it: lanes of GPU work are none.
     #[must_use]
-    pub fn is_of_host(&self) -> bool {
+    pub(crate) fn is_of_host(&self) -> bool {
         self.by_cat.keys().any(|raw| {
             matches!(
                 dialect::known(raw),

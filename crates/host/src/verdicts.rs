@@ -193,7 +193,7 @@ const COLLECTIVES: &str =
 
 /// Whether a name matches the pattern of collectives.
 #[must_use]
-pub fn is_collective_by_name(name: &str) -> bool {
+pub(crate) fn is_collective_by_name(name: &str) -> bool {
     /// What the pattern stands for.
     const SPELLINGS: [&str; 14] = [
         "nccl",

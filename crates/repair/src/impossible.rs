@@ -13,7 +13,7 @@ use crate::types::{Impossible, RepairPlan, Rule};
 
 /// Overruns below this are ordinary: programmatic dependent launch overlaps kernels by microseconds, and
 /// timestamps of dense streams collide by up to about 4 us (Hyperloom #1116).
-pub const FLOOR_NS: TimeNs = 100_000;
+pub(crate) const FLOOR_NS: TimeNs = 100_000;
 
 /// Finds impossible durations: a kernel that runs at least [`FLOOR_NS`] past the next start of its stream
 /// and wholly swallows the kernel that starts there.

@@ -73,7 +73,7 @@ pub struct Column<R> {
 }
 
 /// Columns that the page shows of a table until a person chooses others. More do not fit a window of 1400 px.
-pub const MOST_SHOWN: usize = 8;
+pub(crate) const MOST_SHOWN: usize = 8;
 
 /// A row struct: its JSON is its serde form, its table is its columns, and the keys of both are the same
 /// (`testkit::assert_keys` proves it for every row type).
@@ -82,7 +82,7 @@ pub trait Row: Sized + 'static {
     const COLUMNS: &'static [Column<Self>];
 
     /// Keys of the columns that the page shows until a person chooses others, the most important first. The page
-    /// takes the first [`MOST_SHOWN`] of them that the table has; without any, the first of [`Row::COLUMNS`].
+    /// takes the first eight of them that the table has; without any, the first of [`Row::COLUMNS`].
     /// Exports have all columns.
     const SHOWN: &'static [&'static str] = &[];
 

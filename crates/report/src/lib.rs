@@ -27,7 +27,8 @@ mod values;
 mod view;
 
 pub use cell::{Cell, Word};
-pub use column::{Align, Column, MOST_SHOWN, Row, Unit};
+pub(crate) use column::MOST_SHOWN;
+pub use column::{Align, Column, Row, Unit};
 pub use drawing::Drawing;
 pub use html::html_document;
 pub use key::RowKey;

@@ -46,7 +46,7 @@ impl Table {
     /// The rows and columns that a document prints, and how many rows it leaves out. A column in which no row says
     /// anything is left out.
     #[must_use]
-    pub fn printed_view(&self) -> (View<'_>, usize) {
+    pub(crate) fn printed_view(&self) -> (View<'_>, usize) {
         let mut view = self.view();
         if let Some(printed) = &self.printed {
             view.rows =

@@ -64,7 +64,7 @@ pub use report::{DeviceReport, FormatFacts, SnapshotReport};
 pub use run::{Allocated, Asked, Question, RunFacts};
 pub use stacking::Stacking;
 pub use stacks::{Frame, StackId, Stacks};
-pub use state::{AllocatorState, state_before, states_before};
+pub use state::{AllocatorState, state_before};
 pub use timeline::{
     CategoryRow, MemoryTimeline, NotATimeline, Step, TimelineReader, TimelineReport,
 };

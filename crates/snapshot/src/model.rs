@@ -87,7 +87,7 @@ pub struct Block {
 impl Block {
     /// Whether it is not free.
     #[must_use]
-    pub fn is_active(&self) -> bool {
+    pub(crate) fn is_active(&self) -> bool {
         self.state != BlockState::Inactive
     }
 }
@@ -225,7 +225,7 @@ impl Reading {
 impl Snapshot {
     /// The blocks of a segment, by address.
     #[must_use]
-    pub fn blocks_of(&self, segment: &Segment) -> &[Block] {
+    pub(crate) fn blocks_of(&self, segment: &Segment) -> &[Block] {
         self.blocks.get(segment.blocks.clone()).unwrap_or_default()
     }
 
@@ -254,7 +254,7 @@ impl Snapshot {
 
     /// The spelling of an action.
     #[must_use]
-    pub fn action_name(&self, action: Action) -> &str {
+    pub(crate) fn action_name(&self, action: Action) -> &str {
         if let Action::Other(at) = action {
             let name = self.reading.unknown_actions.get(usize::from(at));
             return name.map_or("(other)", String::as_str);

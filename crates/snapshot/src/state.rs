@@ -164,7 +164,11 @@ pub fn state_before(snapshot: &Snapshot, device: i64, index: usize) -> Allocator
 /// The states of a device before several events (ascending), in one walk from the end.
 #[must_use]
 #[inline(never)]
-pub fn states_before(snapshot: &Snapshot, device: i64, indexes: &[usize]) -> Vec<AllocatorState> {
+pub(crate) fn states_before(
+    snapshot: &Snapshot,
+    device: i64,
+    indexes: &[usize],
+) -> Vec<AllocatorState> {
     let trace = snapshot.trace(device);
     let mut ranges = Ranges::at_end(snapshot, device);
     let blocks = snapshot.live_at_end(device).into_iter();

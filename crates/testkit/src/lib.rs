@@ -34,5 +34,5 @@ pub use samples::{
     trace_samples,
 };
 pub use scenarios::{Scenario, scenarios};
-pub use scenes::{Scene, scenes};
+pub use scenes::Scene;
 pub use shared::{real_trace, real_traces, shared};

@@ -35,7 +35,7 @@ impl Scene {
 
 /// All scenes.
 #[must_use]
-pub fn scenes() -> Vec<Scene> {
+pub(crate) fn scenes() -> Vec<Scene> {
     vec![
         Scene {
             name: "dependent_launch",

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use crate::circles;
+use crate::exports;
 use crate::parts;
 use crate::shell;
 use crate::workspace::{Workspace, read};
@@ -169,6 +170,7 @@ pub fn check(workspace: &Workspace) -> Result<()> {
     let metadata: Value = serde_json::from_str(&metadata).context("cargo metadata is not JSON")?;
     let members = members(&metadata)?;
     let mut breaches = dependency_breaches(&members);
+    let named = named(workspace, &members)?;
     for layer in LAYERS {
         if layer.kind == Kind::Core {
             breaches.extend(browser_breaches(workspace, layer.name)?);
@@ -182,6 +184,10 @@ pub fn check(workspace: &Workspace) -> Result<()> {
             if layer.kind == Kind::Core {
                 let circles = circles::circles(&files, "lib.rs").into_iter();
                 breaches.extend(circles.map(|circle| format!("{}: {circle}", layer.name)));
+                let others = named.iter().filter(|(of, _)| *of != layer.name);
+                let others: Vec<_> = others.map(|(_, words)| words).collect();
+                let unused = exports::breaches(&files, &others).into_iter();
+                breaches.extend(unused.map(|one| format!("{}: {one}", layer.name)));
             }
             if layer.name == "web" {
                 breaches.extend(parts::breaches(&files));
@@ -194,7 +200,10 @@ pub fn check(workspace: &Workspace) -> Result<()> {
     if !breaches.is_empty() {
         bail!("{} dependencies that the layers do not allow", breaches.len());
     }
-    println!("{} crates have only allowed dependencies, and no circles of modules", members.len());
+    println!(
+        "{} crates have only allowed dependencies, no circles of modules, and export no function that no other uses",
+        members.len()
+    );
     Ok(())
 }
 
@@ -229,6 +238,32 @@ fn members(metadata: &Value) -> Result<BTreeMap<String, Member>> {
             Ok((text(&package["name"]).context("a package has no name")?, member))
         })
         .collect()
+}
+
+/// The words in the code of each package, of its integration tests (they see what other packages see), and of the fuzz targets.
+fn named(
+    workspace: &Workspace,
+    members: &BTreeMap<String, Member>,
+) -> Result<Vec<(String, BTreeSet<String>)>> {
+    let mut found = Vec::new();
+    let mut folders = vec![("fuzz".to_owned(), workspace.root.join("fuzz/fuzz_targets"))];
+    for (name, member) in members {
+        folders.push((name.clone(), Path::new(&member.folder).join("src")));
+        // (Those of the page are not in Rust, and beside thousands of files of Node.)
+        let beside: &[&str] = if name == "web" { &[] } else { &["tests", "examples", "benches"] };
+        for beside in beside {
+            let folder = Path::new(&member.folder).join(beside);
+            folders.push((format!("{name}/{beside}"), folder));
+        }
+    }
+    for (name, folder) in folders.into_iter().filter(|(_, folder)| folder.is_dir()) {
+        let files = crate::digest::files(&folder)?.into_iter();
+        let sources = files.filter(|file| file.ends_with(".rs"));
+        let sources: Vec<String> =
+            sources.map(|file| read(&folder.join(file))).collect::<Result<_>>()?;
+        found.push((name, exports::words(sources)));
+    }
+    Ok(found)
 }
 
 fn dependency_breaches(members: &BTreeMap<String, Member>) -> Vec<String> {

@@ -10,6 +10,7 @@ mod checks;
 mod circles;
 mod digest;
 mod dist;
+mod exports;
 mod hygiene;
 mod imports;
 mod layers;

@@ -17,6 +17,4 @@ mod svg;
 mod tones;
 
 pub use port::{start, start_drawing};
-pub use session::{
-    Files, FirstSession, LanesSession, Port, Session, SnapshotSession, Source, TriageSession,
-};
+pub use session::{FirstSession, LanesSession, SnapshotSession, TriageSession};

@@ -48,7 +48,7 @@ const TURING: &str =
 /// Peak rates, without sparsity; of several variants the fastest, so that what follows from them stays a bound. The first row
 /// whose name occurs as a word decides.
 #[rustfmt::skip]
-pub const PEAKS: &[Peak] = &[
+const PEAKS: &[Peak] = &[
     peak("mi355", "MI355X", [2516.0, 0.0, 157.3], 8000.0, CDNA),
     peak("mi350", "MI350X", [2309.0, 0.0, 144.2], 8000.0, CDNA),
     peak("mi325", "MI325X", [1307.4, 653.7, 163.4], 6000.0, CDNA),

@@ -20,7 +20,7 @@ pub struct FuseChain {
     pub title: &'static str,
     /// The kernels that follow each other, in words.
     pub what: &'static str,
-    /// Ids of the remedies that may apply: rows of [`crate::remedies::REMEDIES`].
+    /// Ids of the remedies that may apply: rows of the table of remedies.
     pub remedies: &'static [&'static str],
     /// What a fused kernel still takes.
     pub keeps: Keeps,

@@ -45,7 +45,7 @@ const ONE_BY_ONE: Gates = Gates {
 };
 
 /// Every remedy.
-pub const REMEDIES: &[Remedy] = &[
+pub(super) const REMEDIES: &[Remedy] = &[
     Remedy {
         id: "torch-compile",
         what: "torch.compile",

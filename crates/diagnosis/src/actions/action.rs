@@ -92,7 +92,7 @@ impl Action {
 
     /// What to look for in a new trace, and the figure now.
     #[must_use]
-    pub fn how_to_check(&self) -> String {
+    pub(crate) fn how_to_check(&self) -> String {
         format!("{} {}.", self.validation, self.check.sentence())
     }
 

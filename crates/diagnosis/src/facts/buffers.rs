@@ -21,7 +21,7 @@ const OPS: [&str; 5] = [
 impl Device<'_> {
     /// When the CPU broadcasts the buffers of a model, in the iterations that its bar is of.
     #[must_use]
-    pub fn broadcasts_buffers(&self) -> Vec<Interval> {
+    pub(crate) fn broadcasts_buffers(&self) -> Vec<Interval> {
         let slices = self.facts.slices;
         let forward = slices.names_with(FORWARD);
         let launching = self.launching_threads();

@@ -79,7 +79,7 @@ impl Device<'_> {
 
     /// Its busy time and the window of it, as the bar of the wall time has them: one share in all sentences. `None` without a bar.
     #[must_use]
-    pub fn busy_told(&self) -> Option<(i64, i64)> {
+    pub(crate) fn busy_told(&self) -> Option<(i64, i64)> {
         let own = || WallPart::ALL.into_iter().filter_map(|part| self.wall(part));
         let sum = |busy: bool| -> i64 {
             own().filter(|row| !busy || !row.part.is_idle()).map(|row| row.total_ns).sum()
@@ -90,7 +90,7 @@ impl Device<'_> {
     /// The time in which the next work had been launched long before it ran, if that is so much of the window that the busy share
     /// says nothing: the work in between is not in the file.
     #[must_use]
-    pub fn missing_ns(&self) -> Option<i64> {
+    pub(crate) fn missing_ns(&self) -> Option<i64> {
         let ns = self.queued_ns().sum();
         let (_, busy) = self.busy()?;
         (ns as f64 >= MISSING_SHARE * busy.window_ns as f64 && ns > 0).then_some(ns)
@@ -104,7 +104,7 @@ impl Device<'_> {
 
     /// Whether nearly all of the time that is missing is one pause: what runs before and after it is as in any run.
     #[must_use]
-    pub fn misses_one_pause(&self) -> bool {
+    pub(crate) fn misses_one_pause(&self) -> bool {
         let longest = self.queued_ns().max().unwrap_or_default();
         let missing_ns = self.missing_ns().unwrap_or(i64::MAX);
         longest as f64 >= ONE_PAUSE * missing_ns as f64
@@ -112,7 +112,7 @@ impl Device<'_> {
 
     /// Its gaps, those of warm iterations where only these count, and without time of which the calls were lost.
     #[must_use]
-    pub fn gaps_told(&self) -> Vec<Interval> {
+    pub(crate) fn gaps_told(&self) -> Vec<Interval> {
         let gaps = without(&host::gaps::between(self.facts.gpu.busy(self.id)), self.lost_calls());
         self.facts.warm.as_ref().map_or_else(|| gaps.clone(), |warm| both(&gaps, warm))
     }
@@ -142,7 +142,7 @@ impl Device<'_> {
 
     /// The threads that launch its work.
     #[must_use]
-    pub fn launching_threads(&self) -> BTreeSet<ThreadId> {
+    pub(crate) fn launching_threads(&self) -> BTreeSet<ThreadId> {
         let launches = self.slices().filter_map(|one| one.launch);
         launches.map(|launch| self.facts.slices.thread(launch.row)).collect()
     }
@@ -189,21 +189,21 @@ impl Device<'_> {
 
     /// The window of its bar without the time in which code is loaded and libraries are set up, in ns.
     #[must_use]
-    pub fn without_set_up_ns(&self) -> i64 {
+    pub(crate) fn without_set_up_ns(&self) -> i64 {
         let told = WallPart::ALL.into_iter().filter(|part| *part != WallPart::Loading);
         told.filter_map(|part| self.wall(part)).map(|row| row.total_ns).sum()
     }
 
     /// The same with the way of the late launches to the device, which goes away with the launches.
     #[must_use]
-    pub fn late_with_start(&self) -> (i64, f64) {
+    pub(crate) fn late_with_start(&self) -> (i64, f64) {
         let (ns, pct) = self.late();
         self.wall(WallPart::Start).map_or((ns, pct), |row| (ns + row.total_ns, pct + row.share_pct))
     }
 
     /// Communication that no other kernel hides, and the span of the device.
     #[must_use]
-    pub fn exposed_communication(&self) -> (i64, i64) {
+    pub(crate) fn exposed_communication(&self) -> (i64, i64) {
         (length(&self.exposed()), self.span_ns())
     }
 
@@ -222,7 +222,7 @@ impl Device<'_> {
 
     /// Communication that no other kernel hides, in the time that its bar is of, and the length of that.
     #[must_use]
-    pub fn exposed_told(&self) -> (i64, i64) {
+    pub(crate) fn exposed_told(&self) -> (i64, i64) {
         let exposed = self.exposed();
         let told_ns = self
             .facts
@@ -247,7 +247,7 @@ impl Device<'_> {
 
     /// The time in which other kernels run and no communication: all that communication can hide behind.
     #[must_use]
-    pub fn exposed_compute(&self) -> i64 {
+    pub(crate) fn exposed_compute(&self) -> i64 {
         let (communication, others) = self.communication();
         length(&without(&others, &communication))
     }
@@ -260,7 +260,7 @@ impl Device<'_> {
 
     /// Whether the host may be what limits it: it is not busy, no work is missing and no first calls run.
     #[must_use]
-    pub fn is_starved(&self) -> bool {
+    pub(crate) fn is_starved(&self) -> bool {
         self.busy_share() < 0.8 && self.is_told() && self.cold().is_none()
     }
 

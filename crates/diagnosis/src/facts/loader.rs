@@ -15,7 +15,7 @@ const SOON_NS: i64 = 1_000_000;
 impl<'f> Device<'f> {
     /// How long data loaders run on the threads that launch its work, in the time that its bar is of.
     #[must_use]
-    pub fn loads_ns(&self) -> i64 {
+    pub(crate) fn loads_ns(&self) -> i64 {
         let loaders = self.loaders().into_iter().map(HostSlice::interval).collect();
         length(&both(&union(loaders), &self.window()))
     }
@@ -36,7 +36,7 @@ impl<'f> Device<'f> {
     /// of loaders that end while it computes nothing. (Where it still computes, the loader is hidden. So it is where a collective outlasts it,
     /// and what is launched next waits for that.)
     #[must_use]
-    pub fn held_by_loader(&self) -> &'f [Interval] {
+    pub(crate) fn held_by_loader(&self) -> &'f [Interval] {
         let facts = self.facts;
         let all =
             facts.held_by_loader.get_or_init(|| facts.of_each(|device| device.loader_holds()));

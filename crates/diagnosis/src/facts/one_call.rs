@@ -13,7 +13,7 @@ impl Device<'_> {
     /// The call of the runtime with most of the idle time that the CPU's work has, on a thread that launches: its name, that time, and whether it is the
     /// first of its name. `None` where others of its name take as long: then no single call is the cause.
     #[must_use]
-    pub fn longest_call(&self) -> Option<(&str, i64, bool)> {
+    pub(crate) fn longest_call(&self) -> Option<(&str, i64, bool)> {
         let late = [WallPart::HostCompute, WallPart::Launch];
         let late = union(late.into_iter().flat_map(|part| self.times(part)).collect());
         let slices = self.facts.slices;

@@ -27,7 +27,7 @@ impl Device<'_> {
 
     /// The innermost line of Python that is open for most of the time in which it waits for the launching threads.
     #[must_use]
-    pub fn waits_at(&self) -> Option<&IdlePlace> {
+    pub(crate) fn waits_at(&self) -> Option<&IdlePlace> {
         self.places()?.around.as_ref()
     }
 
@@ -50,7 +50,7 @@ impl Device<'_> {
 
     /// Where the launching thread is while it waits, in a sentence; empty where no place stands out.
     #[must_use]
-    pub fn where_it_waits(&self) -> String {
+    pub(crate) fn where_it_waits(&self) -> String {
         let of = |(place, ns): (&IdlePlace, i64)| {
             let inside = match place.inside.as_str() {
                 inside if !inside.is_empty() && place.others_ns == 0 => {

@@ -54,7 +54,7 @@ impl<'f> Device<'f> {
     /// The annotations on the threads that launch its work that are open while it stands still and nothing else is recorded. Names of steps
     /// say nothing, nor does an annotation around most of the window.
     #[must_use]
-    pub fn in_ranges(&self) -> Option<&'f InRanges> {
+    pub(crate) fn in_ranges(&self) -> Option<&'f InRanges> {
         let facts = self.facts;
         let all = facts.in_ranges.get_or_init(|| facts.of_each(|device| device.find_ranges()));
         all.get(self.id as usize)?.as_ref()

@@ -18,7 +18,7 @@ impl Device<'_> {
     /// Its work and the window of it, where without the profiler that work may be what limits the run: recording makes the CPU slower,
     /// and not the device.
     #[must_use]
-    pub fn slowed_by_recording(&self) -> Option<(i64, i64)> {
+    pub(crate) fn slowed_by_recording(&self) -> Option<(i64, i64)> {
         // (What the CPU does other than to launch is as slow without.)
         let ns = |part| self.wall(part).map_or(0, |row| row.total_ns);
         if ns(WallPart::HostCompute) > ns(WallPart::Launch) {
@@ -36,7 +36,7 @@ impl Device<'_> {
 
     /// How sure it is that launches limit it.
     #[must_use]
-    pub fn confidence_of_launches(&self) -> Confidence {
+    pub(crate) fn confidence_of_launches(&self) -> Confidence {
         if self.timed_as_recorded().is_some() {
             return Confidence::High;
         }
@@ -45,7 +45,7 @@ impl Device<'_> {
 
     /// What to measure before launches are made cheaper; empty where they are late without the profiler, too.
     #[must_use]
-    pub fn measure_first(&self) -> String {
+    pub(crate) fn measure_first(&self) -> String {
         if let Some(timed) = self.timed_as_recorded() {
             return timed.sentence();
         }

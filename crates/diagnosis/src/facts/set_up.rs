@@ -68,7 +68,7 @@ fn importing(slices: &Slices<'_>) -> Vec<Interval> {
 impl Device<'_> {
     /// What works for half of these times or more, if one of them does.
     #[must_use]
-    pub fn sets_up_most_of(&self, times: &[Interval]) -> Option<Sets> {
+    pub(crate) fn sets_up_most_of(&self, times: &[Interval]) -> Option<Sets> {
         let ns = length(times);
         let most = Sets::ALL
             .map(|sets| (length(&both(times, self.facts.set_up.get(sets))), sets))

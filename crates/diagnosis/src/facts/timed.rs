@@ -49,7 +49,7 @@ impl Timed {
 
     /// [`Self::rest_ns`] in all iterations of the recording.
     #[must_use]
-    pub fn rest_in_all_ns(&self) -> i64 {
+    pub(crate) fn rest_in_all_ns(&self) -> i64 {
         self.rest_ns().saturating_mul(self.n)
     }
 
@@ -129,14 +129,14 @@ impl Device<'_> {
     /// A bound on what a change saves that takes `gpu_ns` of work from the GPU, and launches: without the profiler no more than all
     /// launches cost.
     #[must_use]
-    pub fn without_profiler_ns(&self, bound_ns: i64, gpu_ns: i64) -> i64 {
+    pub(crate) fn without_profiler_ns(&self, bound_ns: i64, gpu_ns: i64) -> i64 {
         let rest_ns = self.timed_as_recorded().map(|timed| timed.rest_in_all_ns());
         rest_ns.map_or(bound_ns, |rest_ns| bound_ns.min(rest_ns.saturating_add(gpu_ns)))
     }
 
     /// The same where it can be the time of what is recorded.
     #[must_use]
-    pub fn timed_as_recorded(&self) -> Option<Timed> {
+    pub(crate) fn timed_as_recorded(&self) -> Option<Timed> {
         self.timed().filter(Timed::fits)
     }
 }

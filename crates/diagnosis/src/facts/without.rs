@@ -61,7 +61,7 @@ impl Device<'_> {
     /// How much sooner it would be done without these ops and the GPU work that they launch, at most, in ns: of the ops in the iterations
     /// that its bar is of.
     #[must_use]
-    pub fn saved_without_ops_ns(&self, ops: &[usize]) -> i64 {
+    pub(crate) fn saved_without_ops_ns(&self, ops: &[usize]) -> i64 {
         let told = self.told(ops.iter().copied());
         let all = &self.facts.slices.ops.slices;
         let beside = self.launching_beside_others();
@@ -75,7 +75,7 @@ impl Device<'_> {
     /// How much sooner it would be done if the GPU work that these ops launch took less time, at most, in ns: each op with the part of its
     /// time that goes away.
     #[must_use]
-    pub fn saved_by_faster_ns(&self, ops: &[(usize, f64)]) -> i64 {
+    pub(crate) fn saved_by_faster_ns(&self, ops: &[(usize, f64)]) -> i64 {
         let told = self.told(ops.iter().map(|(at, _)| *at));
         let is_told = |at: &usize| told.binary_search(at).is_ok();
         self.saved_ns(ops.iter().copied().filter(|(at, _)| is_told(at)), &[])
@@ -84,14 +84,14 @@ impl Device<'_> {
     /// How much sooner it would be done without what the CPU does in these times and the GPU work that it launches then, at most, in ns:
     /// disjoint times of threads that launch, sorted.
     #[must_use]
-    pub fn saved_without_times_ns(&self, times: &[Interval]) -> i64 {
+    pub(crate) fn saved_without_times_ns(&self, times: &[Interval]) -> i64 {
         self.replay(times, |one| one.launch.filter(|call| holds(times, call.start_ns)).map(|_| 1.0))
     }
 
     /// How much sooner it would be done without calls of a kind on the threads that launch its work, at most, in ns: of the calls in the
     /// iterations that its bar is of.
     #[must_use]
-    pub fn saved_without_calls_ns(&self, is_gone: impl Fn(&HostSlice) -> bool) -> i64 {
+    pub(crate) fn saved_without_calls_ns(&self, is_gone: impl Fn(&HostSlice) -> bool) -> i64 {
         let slices = self.facts.slices;
         let windows = self.facts.told_on_cpu();
         let beside = self.launching_beside_others();

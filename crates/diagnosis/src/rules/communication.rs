@@ -199,7 +199,7 @@ impl Short {
 }
 
 /// Whether most of the communication of a device is by kernels of an engine's own, and not by NCCL or RCCL.
-pub fn is_by_own_kernels(facts: &Facts<'_>, device: &str) -> bool {
+pub(crate) fn is_by_own_kernels(facts: &Facts<'_>, device: &str) -> bool {
     let Some(device) = facts.devices().find(|one| one.name == device) else { return false };
     let by_library = facts.slices.names_with("nccl");
     let (mut own_ns, mut all_ns) = (0_i64, 0_i64);

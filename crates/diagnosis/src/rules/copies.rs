@@ -203,7 +203,7 @@ const MANY: u64 = 100;
 const SMALL: i64 = 4096;
 
 /// Many small copies to pageable memory of the CPU, in each iteration where the file has any: how many, and the bytes of each on average.
-pub fn small_reads(facts: &Facts<'_>) -> Option<(u64, u64)> {
+pub(crate) fn small_reads(facts: &Facts<'_>) -> Option<(u64, u64)> {
     let kinds = facts.host.copies.memcpy_kinds.iter();
     let own = kinds.filter(|kind| kind.kind.contains("DtoH") && kind.kind.contains("Pageable"));
     let (n, bytes) = own.fold((0, 0), |(n, bytes), kind| (n + kind.n_bytes, bytes + kind.bytes));

@@ -72,7 +72,7 @@ fn installed(facts: &Facts<'_>, id: i64) -> Option<u64> {
 }
 
 /// What the evidence calls the share of the device that PyTorch reserves.
-pub const RESERVED_SHARE: &str = "reserved share of the device";
+pub(crate) const RESERVED_SHARE: &str = "reserved share of the device";
 /// Below this share of the device, in percent, memory is worth a word only where a batch can be larger.
 const NOTABLE: f64 = 10.0;
 

@@ -121,7 +121,7 @@ pub(crate) struct Calls {
 
 /// Whether a formula covers an op: then its strides and concrete inputs are needed.
 #[must_use]
-pub fn has_row(op: &str) -> bool {
+pub(crate) fn has_row(op: &str) -> bool {
     table::find(op).is_some()
 }
 

@@ -162,7 +162,7 @@ pub fn matmul(args: &Arguments, at: usize, bias: bool) -> Found {
 }
 
 /// `[B,M,K]` times `[B,K,N]`: 2BMNK.
-pub fn batched_matmul(args: &Arguments, at: usize, bias: bool) -> Found {
+pub(crate) fn batched_matmul(args: &Arguments, at: usize, bias: bool) -> Found {
     let (x, y) = (args.tensor(at, 3, 3)?, args.tensor(at + 1, 3, 3)?);
     let ([b, m, k], [other, inner, n]) = (&x[..], &y[..]) else { return Err(Uncovered::Rank) };
     if (b, k) != (other, inner) {
@@ -249,7 +249,7 @@ pub fn convolution(args: &Arguments, at: ConvolutionArguments) -> Found {
 }
 
 /// A convolution without dilation: (x, weight, kernel size, bias, stride, padding).
-pub fn slow_convolution(args: &Arguments) -> Found {
+pub(crate) fn slow_convolution(args: &Arguments) -> Found {
     let (x, weight) = (args.tensor(0, 3, 4)?, args.tensor(1, 4, 4)?);
     let (batch, space) = batch_and_space(&x, 2)?;
     let (stride, padding) = (args.integers(4, 2)?, args.integers(5, 2)?);

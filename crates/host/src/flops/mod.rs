@@ -110,7 +110,7 @@ pub struct ShapeRow {
 
 /// Whether a formula covers an op: then its strides and concrete inputs are needed.
 #[must_use]
-pub fn has_formula(op: &str) -> bool {
+pub(crate) fn has_formula(op: &str) -> bool {
     table::formula(op).is_some() || table::custom(op).is_some()
 }
 

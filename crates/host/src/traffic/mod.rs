@@ -247,7 +247,7 @@ fn uncovered(slices: &Slices<'_>, gpu: &GpuSide, states: &[Option<Why>]) -> Vec<
 
 /// Whether the bytes of an op are counted: then its strides are needed.
 #[must_use]
-pub fn has_rule(op: &str) -> bool {
+pub(crate) fn has_rule(op: &str) -> bool {
     table::rule(op).is_some()
 }
 

@@ -1,7 +1,5 @@
 //! The order of a table: up to two keys, three states a key, stable.
 
-use std::cmp::Ordering;
-
 /// Which way a key runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
@@ -27,15 +25,6 @@ impl Direction {
         match self {
             Self::Ascending => "ascending",
             Self::Descending => "descending",
-        }
-    }
-
-    /// Applies the direction to a comparison of two present values.
-    #[must_use]
-    pub fn apply(self, ordering: Ordering) -> Ordering {
-        match self {
-            Self::Ascending => ordering,
-            Self::Descending => ordering.reverse(),
         }
     }
 }
