@@ -1,7 +1,7 @@
 //! Messages about single rows of triage's tables.
 
 pub use kinetoscope::{
-    CallSite, InstanceRow, KernelDetails, KernelKey, OverlapWindow, WindowLane, WindowSlice,
+    CallSite, InstanceRow, KernelDetails, KernelKey, OverlapWindow, WindowSlice,
 };
 
 /// Launches of a kernel that are told by themselves: the first, and those with a mark.

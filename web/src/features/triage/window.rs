@@ -57,7 +57,7 @@ pub fn ruler(window: &OverlapWindow) -> Vec<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::features::triage::protocol::WindowLane;
+    use kinetoscope::WindowLane;
 
     fn slice(row: u32, start_ns: i64, dur_ns: i64, letter: Option<char>) -> WindowSlice {
         WindowSlice {
