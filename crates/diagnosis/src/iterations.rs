@@ -19,7 +19,6 @@ use host::{HostSlice, Slices};
 use serde::Serialize;
 use serde_json::Value;
 use timeline::intervals::{Interval, both, length, union};
-use timeline::percent;
 use trace::{Details, Trace};
 use triage::{TriageReport, WallPart, WallRow, WallTimes};
 
@@ -220,15 +219,7 @@ pub(crate) fn wall_within(all: &[WallTimes], windows: &[Interval]) -> Vec<WallRo
                 *sums.entry(part).or_default() += ns;
             }
         }
-        let whole: i64 = sums.values().sum();
-        let row = |(part, total_ns): (WallPart, i64)| WallRow {
-            device: times.device.clone(),
-            part,
-            total_ns,
-            share_pct: percent(total_ns, whole),
-            of_steps: true,
-        };
-        sums.into_iter().map(row).collect::<Vec<_>>()
+        WallRow::bar(&times.device, &sums.into_iter().collect::<Vec<_>>(), true)
     };
     all.iter().flat_map(of_device).collect()
 }

@@ -125,6 +125,7 @@ impl Diagnosis {
             .any(|row| Some(&row.device) != self.wall.first().map(|row| &row.device));
         let table =
             Table::of("wall", "Wall time", &self.wall).when_empty("The file has no GPU work.");
+        let table = table.without_missing(&["share_rest_pct"]);
         // (Where there is a first sentence, it has said what is missing.)
         if !self.wall.is_empty() || self.headline.is_none() {
             wall.tables.push(if devices { table } else { table.without("device") });

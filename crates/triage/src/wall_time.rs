@@ -177,8 +177,36 @@ pub struct WallRow {
     pub total_ns: i64,
     /// That in percent of the window.
     pub share_pct: f64,
+    /// The same of the window without the time in which work was queued behind what the file does not hold; `None` where that is less
+    /// than half of the window.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share_rest_pct: Option<f64>,
     /// Whether the window is the profiler's steps; else it is the GPU span.
     pub of_steps: bool,
+}
+
+/// From this share of the window on, in percent, queued work makes the other shares small.
+const MOSTLY_QUEUED: f64 = 50.0;
+
+impl WallRow {
+    /// The rows of a device's bar from the times of its parts in ns, which add up to the window.
+    #[must_use]
+    pub fn bar(device: &str, parts: &[(WallPart, i64)], of_steps: bool) -> Vec<Self> {
+        let window_ns: i64 = parts.iter().map(|(_, ns)| *ns).sum();
+        let queued = parts.iter().filter(|(part, _)| *part == WallPart::Queued);
+        let queued_ns: i64 = queued.map(|(_, ns)| *ns).sum();
+        let rest = percent(queued_ns, window_ns) >= MOSTLY_QUEUED;
+        let row = |&(part, total_ns): &(WallPart, i64)| Self {
+            device: device.to_owned(),
+            part,
+            total_ns,
+            share_pct: percent(total_ns, window_ns),
+            share_rest_pct: (rest && part != WallPart::Queued)
+                .then(|| percent(total_ns, window_ns - queued_ns)),
+            of_steps,
+        };
+        parts.iter().map(row).filter(|row| row.total_ns > 0).collect()
+    }
 }
 
 impl Row for WallRow {
@@ -214,6 +242,16 @@ impl Row for WallRow {
             unit: Unit::Percent,
             help: "Time in percent of the window: the profiler's steps, or else the span of the GPU's work.",
             cell: |row| Cell::Percent(row.share_pct),
+        },
+        Column {
+            key: "share_rest_pct",
+            title: "Share without queued work",
+            unit: Unit::Percent,
+            help: "The same of the window without the time in which work was queued behind what the file does not hold.",
+            cell: |row| {
+                row.share_rest_pct
+                    .map_or_else(|| Cell::missing("left out of the window"), Cell::Percent)
+            },
         },
     ];
 }
@@ -274,14 +312,8 @@ pub(crate) fn wall_times(
 
 /// The rows of a device's bar; they add up to the window of `idle`.
 pub(crate) fn wall_rows(times: &WallTimes, idle: &Idle) -> Vec<WallRow> {
-    let row = |(part, own): &(WallPart, Vec<Interval>)| WallRow {
-        device: times.device.clone(),
-        part: *part,
-        total_ns: length(own),
-        share_pct: percent(length(own), idle.window_ns),
-        of_steps: idle.of_steps,
-    };
-    times.parts.iter().map(row).filter(|row| row.total_ns > 0).collect()
+    let parts = times.parts.iter().map(|(part, own)| (*part, length(own)));
+    WallRow::bar(&times.device, &parts.collect::<Vec<_>>(), idle.of_steps)
 }
 
 /// When the device runs kernels that are no communication, communication, and anything.
@@ -378,6 +410,18 @@ mod tests {
             [(WallPart::Compute, 20_000_000), (WallPart::Launch, 2_000), (WallPart::Start, 2_000)],
             "from the first call on"
         );
+    }
+
+    #[test]
+    fn beside_queued_work_there_are_shares_of_the_rest() {
+        let bar = |queued: i64| {
+            let parts = [(WallPart::Compute, 6), (WallPart::Launch, 4), (WallPart::Queued, queued)];
+            WallRow::bar("0", &parts, false)
+        };
+        let rest = |rows: &[WallRow]| rows.iter().map(|row| row.share_rest_pct).collect::<Vec<_>>();
+        assert_eq!(rest(&bar(90)), [Some(60.0), Some(40.0), None]);
+        assert_eq!(rest(&bar(9)), [None; 3], "less than half");
+        assert_eq!(bar(0).len(), 2, "a part without time has no row");
     }
 
     #[test]
