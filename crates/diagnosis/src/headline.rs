@@ -16,7 +16,8 @@ use crate::{Facts, Finding, Rule};
 pub(crate) const STACKS: &str = " Recording Python stacks makes the CPU's part longer.";
 
 /// What recording may do to it.
-const SLOWED: &str = " Recording slows launches: without it, the GPU's own work may be the limit.";
+pub(crate) const SLOWED: &str =
+    " Recording slows launches: without it, the GPU's own work may be the limit.";
 
 /// A part of the wall time is worth the first sentence from this share of the window on, in percent.
 pub(crate) const LEAST_PCT: f64 = 10.0;

@@ -88,6 +88,11 @@ impl Diagnosis {
     }
 }
 
+/// A part of the wall time below this share, in percent, costs nothing.
+const LEAST_PCT: f64 = 1.0;
+/// A GPU that computes for less than this, in percent, waits most of the time.
+const HALF_PCT: f64 = 50.0;
+
 impl Diagnosis {
     /// The findings that neither the first sentence, nor an action, nor another finding has said already: those that cost time, and the
     /// figures of the run, each kind once for all devices. `findings` has all.
@@ -151,16 +156,30 @@ impl Diagnosis {
             }
             // (The headline says it, or the CPU's times are not what the run waits for.)
             (Rule::Profiler, "inflated") => {
-                let is_said = |said: &String| said.contains(headline::STACKS);
+                let is_said = |said: &String| {
+                    said.contains(headline::STACKS) || said.contains(headline::SLOWED)
+                };
                 self.headline.as_ref().is_some_and(is_said) || !self.waits_for_the_cpu()
             }
             (Rule::Reads, "negligible") | (Rule::Steps, "single") => true,
+            // (A GPU that goes on working loses nothing by a wait.)
             (Rule::Sync, "host_blocked") => {
                 let mut reads = self.findings.iter().filter(|one| one.verdict == "reads_gpu");
                 reads.any(|one| one.device.is_none() || is_of_device(&one.device))
+                    || (!finding.observation.contains(rules::UNTIL_NEXT)
+                        && self.share_of(WallPart::HostWaits) < LEAST_PCT)
             }
+            // (Where the GPU is seldom busy, its rates are no lead.)
+            (Rule::Flops, "shapes_missing") => self.share_of(WallPart::Compute) < HALF_PCT,
             _ => false,
         }
+    }
+
+    /// The largest share that a part has of a device's wall time, in percent; 100 where no wall time is known.
+    fn share_of(&self, part: WallPart) -> f64 {
+        let own = self.wall.iter().filter(|row| row.part == part);
+        let most = own.map(|row| row.share_pct).fold(0.0, f64::max);
+        if self.wall.is_empty() { 100.0 } else { most }
     }
 
     /// Whether parts of the wall time that recording makes longer are large enough for the first sentence. Where no wall time is known,

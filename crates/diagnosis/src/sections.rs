@@ -1,6 +1,7 @@
 //! The diagnosis as tables, for the page and for Markdown.
 
 use report::{Cell, Column, Row, Section, Table, Unit};
+use triage::{WallPart, WallRow};
 
 use crate::{Action, Diagnosis, Finding, Iterations, ModuleTree, Rule};
 
@@ -107,11 +108,18 @@ impl Diagnosis {
             "No action: the file does not show where wall time on a GPU goes."
         } else if self.findings.iter().any(|finding| finding.rule == Rule::ColdStart) {
             "First record again, after a few warm-up iterations: what a first run waits for says nothing of how to shorten later ones."
-        } else if self.findings.iter().any(|finding| finding.bound_ns.is_some_and(|ns| ns > 0)) {
-            "No remedy whose gain can be computed from this file fits it. The findings below list what costs time."
+        } else if self.loses_time() {
+            "No remedy whose gain can be computed from this file fits it. The wall time and the findings list what costs time."
         } else {
             "No remedy whose gain can be computed from this file saves 1% of it."
         }
+    }
+
+    /// Whether findings or the wall time tell of more than 1% that is no work of the GPU.
+    fn loses_time(&self) -> bool {
+        let is_work = |row: &&WallRow| row.part == WallPart::Compute;
+        self.findings.iter().any(|finding| finding.bound_ns.is_some_and(|ns| ns > 0))
+            || self.wall.iter().filter(is_work).any(|row| row.share_pct < 99.0)
     }
 
     /// What to do first, then what was found.
@@ -152,7 +160,7 @@ impl Diagnosis {
             findings.tables.push(table.without("bound_ns").without("confidence"));
         }
         let iterations = self.iterations.as_ref().map(Iterations::section);
-        let modules = self.modules.as_ref().map(ModuleTree::section);
+        let modules = self.modules.as_ref().filter(|tree| tree.is_told()).map(ModuleTree::section);
         [wall, actions, findings].into_iter().chain(iterations).chain(modules).collect()
     }
 }

@@ -1152,3 +1152,18 @@ fn a_cache_of_memory_that_is_on_brings_late_launches_earlier() {
     // The CPU takes longer than a kernel of 3 us: only the call goes away.
     assert_eq!(bound_us(3), (239 * 80, String::new()));
 }
+
+#[test]
+fn ranges_of_several_kinds_are_not_called_by_the_name_of_one() {
+    let mut fixture = Fixture::default();
+    for (n, tokens) in [0_i64, 1024, 0].into_iter().enumerate() {
+        let at = n as i64 * 1_000_000;
+        let name = format!("execute_context_{}({tokens})_generation_0(0)", tokens.min(1));
+        fixture.push(slice("user_annotation", &name).at(at, 999_000).on(1, 1));
+        launch(&mut fixture, "k", n as i64 + 1, at + 1_000, at + 5_000, 900_000);
+    }
+    let found = diagnosis(fixture);
+    let iterations = found.iterations.as_ref().unwrap();
+    assert_eq!(iterations.classes.len(), 2);
+    assert_eq!(iterations.section().intro[0], "3 ranges of 2 kinds.", "as long as each other, too");
+}

@@ -26,6 +26,8 @@ const COMMUNICATION_PCT: f64 = 10.0;
 const PARALLEL: f64 = 1.15;
 /// Advice of this priority or a better one is a takeaway: from 2% of the GPU span.
 const HEADLINE: Priority = Priority::P2;
+/// Below this busy share the categories of GPU time get no sentence, in percent.
+const IDLE_PCT: f64 = 10.0;
 /// What advice of graphs contains, whatever the vendor.
 const GRAPHS: &str = " graphs";
 /// Beside graphs a fusion is a takeaway from this share of the GPU span on, in percent.
@@ -108,7 +110,9 @@ pub(super) fn takeaways(
     let communicates = communicates.filter(|(exposed_ns, _)| {
         !waits_elsewhere || percent(*exposed_ns, time.span_ns) >= COMMUNICATION_PCT
     });
-    if !first_run && !repeats {
+    // (What a GPU does that is hardly ever busy is no lead.)
+    let is_idle = percent(time.busy_ns, time.span_ns) < IDLE_PCT;
+    if !first_run && !repeats && !is_idle {
         let mapped_ns = coverage.op_ns.saturating_add(coverage.collective_ns);
         let mapped = percent(mapped_ns, coverage.total_ns) >= MAPPED_PCT;
         rest.extend(composition(time, if mapped { coverage.convolution_gemm_ns } else { 0 }));

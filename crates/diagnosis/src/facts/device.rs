@@ -187,6 +187,14 @@ impl Device<'_> {
         (own_ns, if ns > 0 { pct * own_ns as f64 / ns as f64 } else { pct })
     }
 
+    /// Idle time for which the CPU's part has no record, in gaps that the CPU's launches end late, in ns: no more than gaps before
+    /// launches have beside [`Self::late`].
+    #[must_use]
+    pub(crate) fn unexplained_but_late_ns(&self) -> i64 {
+        let unexplained_ns = self.wall(WallPart::Unexplained).map_or(0, |row| row.total_ns);
+        unexplained_ns.min(self.gaps.all.host_ns.saturating_sub(self.late().0)).max(0)
+    }
+
     /// The window of its bar without the time in which code is loaded and libraries are set up, in ns.
     #[must_use]
     pub(crate) fn without_set_up_ns(&self) -> i64 {

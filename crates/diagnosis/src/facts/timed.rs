@@ -14,8 +14,10 @@ const LONGER: f64 = 1.1;
 const SHORTER: f64 = 0.75;
 
 /// An iteration without the profiler, and what the recording has of one on average, in ns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timed {
+    /// The class of iterations that this is about, where the recording has several: that of most.
+    pub class: Option<String>,
     /// What it takes without the profiler.
     pub ns: i64,
     /// What it takes in the recording, from the start of one to that of the next.
@@ -24,6 +26,9 @@ pub struct Timed {
     pub work_ns: i64,
     /// Iterations that these are averages of.
     n: i64,
+    /// What the GPU's work of iterations of other classes takes, and what they take beside it, as recorded.
+    others_work_ns: i64,
+    others_rest_ns: i64,
 }
 
 impl Timed {
@@ -44,13 +49,14 @@ impl Timed {
     /// What the iterations of the recording take without the profiler.
     #[must_use]
     pub fn all_ns(&self) -> i64 {
-        self.ns.saturating_mul(self.n)
+        let others_ns = self.others_work_ns.saturating_add(self.others_rest_ns);
+        self.ns.saturating_mul(self.n).saturating_add(others_ns)
     }
 
     /// [`Self::rest_ns`] in all iterations of the recording.
     #[must_use]
     pub(crate) fn rest_in_all_ns(&self) -> i64 {
-        self.rest_ns().saturating_mul(self.n)
+        self.rest_ns().saturating_mul(self.n).saturating_add(self.others_rest_ns)
     }
 
     /// Whether the GPU's work is nearly all of it: then that is what limits the run.
@@ -59,12 +65,21 @@ impl Timed {
         self.work_ns as f64 >= BUSY * self.ns as f64
     }
 
+    /// One of them, in words.
+    fn one(&self) -> String {
+        match &self.class {
+            Some(class) => format!("an iteration of {class}"),
+            None => "an iteration".to_owned(),
+        }
+    }
+
     /// What that means for the run.
     #[must_use]
     pub fn headline(&self) -> String {
         format!(
-            "Without the profiler the GPU's own work takes {} of an iteration ({} of {}): that limits the run. In the recording,",
+            "Without the profiler the GPU's own work takes {} of {} ({} of {}): that limits the run. In the recording,",
             percent(timeline::percent(self.work_ns.min(self.ns), self.ns)),
+            self.one(),
             time(self.work_ns.min(self.ns)),
             time(self.ns),
         )
@@ -74,8 +89,9 @@ impl Timed {
     #[must_use]
     pub fn sentence(&self) -> String {
         format!(
-            " Without the profiler an iteration takes {} ({} as recorded), and the GPU computes and copies for {} of it: late launches cost {} of it \
+            " Without the profiler {} takes {} ({} as recorded), and the GPU computes and copies for {} of it: late launches cost {} of it \
              at most.",
+            self.one(),
             time(self.ns),
             time(self.recorded_ns),
             time(self.work_ns.min(self.ns)),
@@ -99,15 +115,46 @@ impl Device<'_> {
     pub fn timed(&self) -> Option<Timed> {
         let all =
             self.facts.timed.get_or_init(|| self.facts.of_each(|device| device.against_recorded()));
-        all.get(self.id as usize).copied().flatten()
+        all.get(self.id as usize).cloned().flatten()
     }
 
+    /// Of several classes the one with most iterations: a prefill takes another time than a decode step, and no person times their mean.
     fn against_recorded(&self) -> Option<Timed> {
         let ns = self.facts.iteration_ns?;
-        let list = &self.facts.iterations.as_ref()?.list;
-        let warm: Vec<&Iteration> = list.iter().filter(|one| one.cold.is_none()).collect();
-        let n = i64::try_from(warm.len()).ok().filter(|n| *n > 0)?;
-        let windows = union(warm.iter().map(|one| one.window()).collect());
+        let iterations = self.facts.iterations.as_ref()?;
+        let warm: Vec<&Iteration> =
+            iterations.list.iter().filter(|one| one.cold.is_none()).collect();
+        let most = warm.iter().max_by_key(|one| {
+            let n = warm.iter().filter(|other| other.class == one.class).count();
+            (n, std::cmp::Reverse(one.window()))
+        })?;
+        let class = most.class.clone();
+        let (own, others): (Vec<_>, Vec<_>) = warm.iter().partition(|one| one.class == class);
+        let n = i64::try_from(own.len()).ok()?;
+        let (work_ns, lasts_ns) = self.work_and_time(&own);
+        let (others_work_ns, others_ns) = self.work_and_time(&others);
+        // (Passes have pauses between them.)
+        let mut apart: Vec<i64> = iterations
+            .list
+            .windows(2)
+            .filter(|pair| pair.iter().all(|one| one.cold.is_none() && one.class == class))
+            .map(|pair| pair[1].window().0.saturating_sub(pair[0].window().0))
+            .collect();
+        let recorded_ns = (lasts_ns / n).max(timeline::median(&mut apart).unwrap_or_default());
+        Some(Timed {
+            class: (!others.is_empty()).then_some(class),
+            ns,
+            recorded_ns,
+            work_ns: work_ns / n,
+            n,
+            others_work_ns,
+            others_rest_ns: others_ns.saturating_sub(others_work_ns).max(0),
+        })
+    }
+
+    /// How long the device computes and copies for iterations, and how long they last, in ns.
+    fn work_and_time(&self, iterations: &[&Iteration]) -> (i64, i64) {
+        let windows = union(iterations.iter().map(|one| one.window()).collect());
         // (Work that an iteration launches may run after it; communication lasts as long as the ranks wait for each other.)
         let is_launched = |one: &&GpuSlice| {
             one.launch.is_some_and(|call| holds(&windows, call.start_ns)) && !one.is_communication
@@ -115,15 +162,7 @@ impl Device<'_> {
         let own = self.slices().filter(is_launched);
         let work_ns = length(&union(own.map(|one| one.slice.interval()).collect()));
         let lasts = |one: &&Iteration| one.dur_ns.max(one.gpu_span_ns.unwrap_or_default());
-        let longest_ns = warm.iter().map(lasts).sum::<i64>() / n;
-        // (Passes have pauses between them.)
-        let mut apart: Vec<i64> = list
-            .windows(2)
-            .filter(|pair| pair.iter().all(|one| one.cold.is_none()))
-            .map(|pair| pair[1].window().0.saturating_sub(pair[0].window().0))
-            .collect();
-        let recorded_ns = longest_ns.max(timeline::median(&mut apart).unwrap_or_default());
-        Some(Timed { ns, recorded_ns, work_ns: work_ns / n, n })
+        (work_ns, iterations.iter().map(lasts).sum())
     }
 
     /// A bound on what a change saves that takes `gpu_ns` of work from the GPU, and launches: without the profiler no more than all

@@ -14,6 +14,8 @@ const DRAWN: usize = 48;
 const NAME: usize = 64;
 /// What of an iteration has no GPU work around it.
 const OUTSIDE: &str = "Before the first or after the last GPU work";
+/// Iterations that differ by less, as a ratio, take the same time.
+const EVEN: f64 = 1.1;
 /// Rows that a document prints.
 const PREVIEW: u32 = 25;
 
@@ -314,13 +316,19 @@ impl Iterations {
                 "iterations, each up to the end of the optimizer's step",
             ),
             Kind::RepeatedRange => {
-                let name = self.classes.first().map_or("", |class| &class.name);
-                format!("{} called {name}", plural(n, "range", "ranges"))
+                let ranges = plural(n, "range", "ranges");
+                match &self.classes[..] {
+                    [class] => format!("{ranges} called {}", class.name),
+                    classes => {
+                        format!("{ranges} of {}", plural(classes.len() as u64, "kind", "kinds"))
+                    }
+                }
             }
         };
         let cold = self.n_cold() as u64;
         let cold = match (self.list.len(), cold) {
             (1, 0) => String::new(),
+            (..=3, 0) if self.is_even() => String::new(),
             (..=3, 0) => "; they are too few to tell whether the first is cold".to_owned(),
             (_, 0) => String::new(),
             (_, 1) => "; 1, at the beginning, is cold, and the figures leave it out".to_owned(),
@@ -341,6 +349,13 @@ impl Iterations {
             _ => String::new(),
         };
         format!("{what}{cold}.{of_device}")
+    }
+
+    /// Whether all take about the same time on the CPU: then none of them is cold.
+    fn is_even(&self) -> bool {
+        let times = || self.list.iter().map(|one| one.dur_ns);
+        let (least, most) = (times().min().unwrap_or_default(), times().max().unwrap_or_default());
+        most as f64 <= EVEN * least as f64
     }
 
     /// How the slowest differs from the median one.

@@ -128,7 +128,17 @@ impl Row for TreeRow {
     ];
 }
 
+/// Modules with less than this share of the GPU time are none to look at: what they call was launched by graphs, or outside of them.
+const TOLD_PCT: f64 = 5.0;
+
 impl ModuleTree {
+    /// Whether the tree says where a part of the GPU's time goes; without a GPU, that of the CPU.
+    #[must_use]
+    pub(crate) fn is_told(&self) -> bool {
+        let in_modules = self.device_ns - self.outside_ns - self.unlinked_ns;
+        self.device_ns == 0 || share(in_modules, self.device_ns) >= TOLD_PCT
+    }
+
     /// The sentence, the picture and the table.
     #[must_use]
     pub fn section(&self) -> Section {

@@ -110,20 +110,28 @@ fn limit(device: &Device<'_>) -> Option<i64> {
 enum Alike {
     /// The sizes.
     Sizes,
-    /// Without recorded sizes the place in the iteration: the third bucket of gradients is as large in each.
+    /// Without recorded sizes the place in iterations of one class: the third bucket of gradients is as large in each.
     Places,
+    /// The sizes of some, the places of the others (those in graphs).
+    SizesAndPlaces,
     /// Nothing is known.
     Kernels,
 }
 
 impl Alike {
     fn of(facts: &Facts<'_>, device: &Device<'_>) -> Self {
-        let mut own = device.slices().filter(|one| one.is_communication);
-        if own.all(|one| facts.details.collective(one.slice.row).is_some()) {
+        let own = || device.slices().filter(|one| one.is_communication);
+        let is_sized = |one: &GpuSlice| facts.details.collective(one.slice.row).is_some();
+        let n_sized = own().filter(|one| is_sized(one)).count();
+        if n_sized == own().count() {
             return Self::Sizes;
         }
         let n = facts.iterations.as_ref().map_or(0, |iterations| iterations.list.len());
-        if n >= LEAST_ALIKE { Self::Places } else { Self::Kernels }
+        match n_sized {
+            _ if n < LEAST_ALIKE => Self::Kernels,
+            0 => Self::Places,
+            _ => Self::SizesAndPlaces,
+        }
     }
 
     /// The kernels with which each is compared.
@@ -131,6 +139,9 @@ impl Alike {
         match self {
             Self::Sizes => "fast ones of the same kernels and sizes",
             Self::Places => "fast ones of the same kernels at the same place of the iterations",
+            Self::SizesAndPlaces => {
+                "fast ones of the same kernels and sizes, or, without a recorded size, at the same place of the iterations"
+            }
             Self::Kernels => {
                 "fast ones of the same kernels (sizes are not recorded: some may be larger)"
             }
@@ -138,31 +149,37 @@ impl Alike {
     }
 }
 
+/// No class of iterations: the size tells which are alike.
+const SIZED: &str = "sized";
+
 /// What the communication of a device would take if each kernel were as fast as the fast ones that are alike.
 fn transfer_ns(facts: &Facts<'_>, device: &Device<'_>) -> i64 {
     let alike = Alike::of(facts, device);
-    let windows = facts.iterations.iter().flat_map(|iterations| &iterations.list);
-    let mut windows: Vec<Interval> = windows.map(crate::Iteration::window).collect();
-    trace::sort(&mut windows);
-    let iteration = |at_ns: i64| windows.partition_point(|(from, _)| *from <= at_ns);
+    let list = facts.iterations.iter().flat_map(|iterations| &iterations.list);
+    let mut list: Vec<(Interval, &str)> = list.map(|one| (one.window(), &*one.class)).collect();
+    trace::sort(&mut list);
+    let iteration = |at_ns: i64| list.partition_point(|((from, _), _)| *from <= at_ns);
     let mut own: Vec<_> = device.slices().filter(|one| one.is_communication).collect();
     let begun = |one: &GpuSlice| one.launch.map_or(one.slice.start_ns, |launch| launch.start_ns);
     trace::sort_by_key(&mut own, |one| (begun(one), one.slice.row));
     // By iteration and kernel: how many came before.
     let mut places: BTreeMap<(usize, StringId), u32> = BTreeMap::new();
-    let mut times: BTreeMap<(StringId, u32), Vec<i64>> = BTreeMap::new();
+    // By kernel, size or place, and for a place the class of its iterations: a decode step reduces less than a prefill.
+    let mut times: BTreeMap<(StringId, u32, &str), Vec<i64>> = BTreeMap::new();
     for one in own {
         let name = facts.trace.name(one.slice.row);
-        let which = match alike {
-            Alike::Sizes => facts.details.collective(one.slice.row).unwrap_or_default(),
-            Alike::Kernels => 0,
-            Alike::Places => {
-                let place = places.entry((iteration(begun(one)), name)).or_default();
+        let (which, class) = match (alike, facts.details.collective(one.slice.row)) {
+            (Alike::Kernels, _) => (0, ""),
+            (_, Some(size)) => (size, SIZED),
+            (_, None) => {
+                let at = iteration(begun(one));
+                let place = places.entry((at, name)).or_default();
                 *place += 1;
-                *place
+                let own = at.checked_sub(1).and_then(|at| list.get(at));
+                (*place, own.map_or("", |(_, class)| *class))
             }
         };
-        times.entry((name, which)).or_default().push(one.slice.dur_ns());
+        times.entry((name, which, class)).or_default().push(one.slice.dur_ns());
     }
     let fast = times.into_values().map(|mut own| {
         trace::sort(&mut own);

@@ -49,7 +49,7 @@ fn late(facts: &Facts<'_>) -> Vec<Finding> {
                 .level(Level::of_share(share))
                 .confidence(device.confidence_of_launches().min(Confidence::Medium))
                 .on(device.name)
-                .bound(late)
+                .bound(late.saturating_add(device.unexplained_but_late_ns()))
                 .with("wall", "idle until late launches", time(late))
                 .with(
                     format!("gaps.{}.all.host_ns", device.name),

@@ -37,6 +37,7 @@ mod sync;
 mod without_profiler;
 
 pub(crate) use memory::RESERVED_SHARE;
+pub(crate) use sync::UNTIL_NEXT;
 
 use crate::{Facts, Finding, Rule};
 

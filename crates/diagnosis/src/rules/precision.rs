@@ -117,12 +117,21 @@ fn is_advised(facts: &Facts<'_>) -> bool {
     facts.triage.plain_products.is_some() && facts.devices().all(|device| device.is_told())
 }
 
+/// The first compute capability, times ten, with tensor cores (CUDA C++ Programming Guide, "Compute Capabilities").
+const TENSOR_CORES: u32 = 70;
+
 /// Without types of inputs: kernels whose names say that they multiply 32-bit floats without tensor cores.
 fn by_kernels(facts: &Facts<'_>, busy: i64) -> Option<Finding> {
     let rows = &facts.triage.merged;
     let plain = rows.iter().filter(|row| catalog::is_f32_without_tensor_cores(&row.kernel_name));
     let ns: i64 = plain.map(|row| row.total_ns).sum();
     if ns == 0 || (ns as f64) < LEAST_SHARE * busy as f64 || is_advised(facts) {
+        return None;
+    }
+    let capability =
+        |id: &str| facts.properties(id).and_then(|own| super::kernel_choice::capability(&own));
+    let has_none = |id: &str| capability(id).is_some_and(|own| own < TENSOR_CORES);
+    if facts.devices().all(|device| has_none(device.name)) {
         return None;
     }
     // (On streams beside each other they take more than the time in which the GPU is busy.)

@@ -13,6 +13,8 @@ use triage::WallPart;
 use crate::facts::Device;
 use crate::{Facts, Finding, Level, Rule};
 
+/// What the sentence says where the time up to the next work is much more than that of the waits.
+pub const UNTIL_NEXT: &str = " from them to its next work";
 /// Waits of less than this share of the window are not worth a word.
 const LEAST_SHARE: f64 = 0.01;
 /// They cost time from this share of the window on.
@@ -52,7 +54,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             let is_more = until_next_ns as f64 - covered as f64 >= LEAST_SHARE * window;
             let cost = match covered {
                 _ if is_more => format!(
-                    "{gpu} stands still for {} from them to its next work, {} of it in or right after them",
+                    "{gpu} stands still for {}{UNTIL_NEXT}, {} of it in or right after them",
                     time(until_next_ns),
                     time(covered)
                 ),

@@ -17,6 +17,9 @@ const LAUNCH_NS: i64 = 50_000;
 /// counts it, in percent.
 pub(crate) const PAUSE_PCT: i64 = 10;
 
+/// In ns.
+const MICROSECOND: i64 = 1_000;
+
 /// A piece of idle time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Gap {
@@ -161,6 +164,24 @@ pub(crate) struct Gaps {
 }
 
 impl Gaps {
+    /// How much of the pauses between queued work rounding may make, where times are whole microseconds and that is most of them, in ns.
+    /// (Start and duration are cut, each by half a microsecond on average.)
+    pub(crate) fn rounded_ns(&self) -> Option<i64> {
+        let is_whole = |gap: &Gap| gap.times.0 % MICROSECOND == 0 && gap.times.1 % MICROSECOND == 0;
+        let pauses = || self.all.iter().filter(|gap| gap.between().is_some());
+        if !self.all.iter().all(is_whole) {
+            return None;
+        }
+        let (mut all_ns, mut short_ns) = (0_i64, 0_i64);
+        for ns in pauses().map(Gap::ns) {
+            all_ns = all_ns.saturating_add(ns);
+            if ns <= 2 * MICROSECOND {
+                short_ns = short_ns.saturating_add(ns);
+            }
+        }
+        (short_ns.saturating_mul(2) >= all_ns && short_ns > 0).then_some(short_ns)
+    }
+
     #[inline(never)]
     pub(crate) fn of(gpu: &Gpu<'_>, launches: &Launches, idle: &super::Idle, host: &Host) -> Self {
         let all = gaps(gpu, launches, &idle.idle, host);

@@ -222,6 +222,14 @@ impl Device<'_, '_> {
             0 => String::new(),
             ns => format!(", {} of that between the nodes of one graph", units::time(ns)),
         };
+        if let Some(rounded_ns) = self.gaps.rounded_ns() {
+            return format!(
+                "; {part} is in {} between kernels or copies that were queued long before{graphs}. The file has whole microseconds: {} \
+                 of it is in pauses of 1 or 2 µs, which rounding alone makes.",
+                units::plural(n, "pause", "pauses"),
+                units::time(rounded_ns),
+            );
+        }
         format!(
             "; {part} is in {} between kernels or copies that were queued long before{graphs}. The CPU does not cause them: only \
              fewer kernels (fusion) or programmatic dependent launch shorten them.",

@@ -213,6 +213,30 @@ fn pauses_between_the_nodes_of_a_graph_are_not_the_cpus() {
     assert_eq!((cause, ns), (Cause::Between, 99 * 2_000));
 }
 
+fn gaps_of(fixture: Fixture) -> Gaps {
+    let trace = fixture.finish();
+    let before = BeforeWindowSlices::of(&trace);
+    let gpu = Gpu::new(&trace, Platform::Cuda, &before, &Options::default());
+    let idle = Idle::of(&gpu, &[], None);
+    Gaps::of(&gpu, &Launches::of(&gpu), &idle, &Host::of(&trace))
+}
+
+#[test]
+fn pauses_that_rounding_makes_are_told() {
+    let rounded = |from_ns: i64, pause_ns: i64| {
+        let mut fixture = Fixture::default();
+        fixture.push(slice("cuda_runtime", "cudaGraphLaunch").on(1, 1).at(0, 5_000).link(1));
+        for node in 0..10_i64 {
+            let at = from_ns + node * (8_000 + pause_ns);
+            fixture.push(kernel("node").at(at, 8_000).link(1));
+        }
+        gaps_of(fixture).rounded_ns()
+    };
+    assert_eq!(rounded(4_000, 2_000), Some(9 * 2_000));
+    assert_eq!(rounded(4_500, 2_000), None, "times are finer than a microsecond");
+    assert_eq!(rounded(4_000, 3_000), None, "pauses that rounding cannot make");
+}
+
 /// The launches of a stream that is far ahead, and one that is not.
 #[test]
 fn a_pause_after_an_early_launch_is_the_devices_and_after_a_late_one_the_cpus() {
@@ -229,14 +253,7 @@ fn a_pause_after_an_early_launch_is_the_devices_and_after_a_late_one_the_cpus() 
         }
         fixture.push(kernel("other").on(0, 8).at(60_000, 955_000).link(3));
         fixture.push(slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).at(5_000, 1_000).link(3));
-        let trace = fixture.finish();
-        let before = BeforeWindowSlices::of(&trace);
-        let gpu = Gpu::new(&trace, Platform::Cuda, &before, &Options::default());
-        let launches = Launches::of(&gpu);
-        let idle = Idle::of(&gpu, &[], None);
-        let host = Host::of(&trace);
-        let gaps = Gaps::of(&gpu, &launches, &idle, &host);
-        gaps.all.iter().map(|gap| gap.between().is_some()).collect::<Vec<_>>()
+        gaps_of(fixture).all.iter().map(|gap| gap.between().is_some()).collect::<Vec<_>>()
     };
     assert_eq!(early(100_000), [true], "launched 0.9 ms before");
     assert_eq!(early(1_016_000), [false], "launched within the gap");
