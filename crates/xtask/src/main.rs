@@ -17,6 +17,7 @@ mod node;
 mod page;
 mod parts;
 mod paths;
+mod reorder;
 mod seal;
 mod shell;
 mod size;
