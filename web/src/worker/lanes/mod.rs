@@ -72,6 +72,8 @@ pub(super) struct Look {
     /// In ns from the first slice, too.
     marks: Vec<f64>,
     found: Option<Found>,
+    /// What names have that are searched for.
+    find_text: String,
     /// Names of kernels as they are drawn.
     names: RefCell<BTreeMap<StringId, Rc<str>>>,
     folded: BTreeSet<usize>,
@@ -126,6 +128,7 @@ impl Look {
             read: None,
             marks: Vec::new(),
             found: None,
+            find_text: String::new(),
             names: RefCell::default(),
             folded: BTreeSet::new(),
             pinned: Vec::new(),
@@ -359,7 +362,9 @@ impl Look {
         let mut sections = Vec::new();
         if let Some((a, b)) = self.range {
             let range = (a as i64, b as i64);
-            sections.push(self.lanes.range(&self.trace, &self.bands, self.selected, range));
+            let looked_at = (self.selected, &*self.find_text);
+            let (trace, arrows) = (&self.trace, &self.arrows);
+            sections.push(self.lanes.range(trace, arrows, &self.bands, looked_at, range));
         }
         if let Some(spot) = self.selected {
             let mut facts = self.lanes.facts(&self.trace, &self.arrows, &self.places, spot);

@@ -20,6 +20,9 @@ impl Look {
             n => format!("{n} slices have \u{201c}{text}\u{201d} in their names."),
         });
         self.found = (!text.is_empty()).then_some(found);
+        // (The calls of a range are those of names with this text.)
+        self.is_news |= self.range.is_some() && self.find_text != text;
+        text.clone_into(&mut self.find_text);
     }
 
     /// Shows the first slice of this name after the selected one, which stays if it has the name. (What a person sought stays found.)
