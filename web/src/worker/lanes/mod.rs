@@ -202,6 +202,7 @@ impl Look {
             Input::Tracks(text) => self.want(text),
             Input::Event(event) => self.show_event(*event),
             Input::Moment(ns) => self.show_moment(*ns),
+            Input::Range(range) => self.show_range(*range),
             Input::Axis(axis) => self.take_axis(axis.as_ref()),
             Input::Shown(shown) => self.follow(shown),
             Input::Pointer { .. } | Input::Device(_) => {}
@@ -380,7 +381,8 @@ impl Look {
         sections.iter_mut().for_each(|section| self.mark_as_own(section));
         let chapters = sections.into_iter().map(Chapter::drawn).collect();
         let times = self.times_of_file();
-        Some(Looked { says, chapters, times, layout, file, ..Looked::default() })
+        let range = self.range.map(|(from, to)| (from as i64, to as i64));
+        Some(Looked { says, chapters, times, range, layout, file, ..Looked::default() })
     }
 
     /// When the range is, else the selected slice, on the clock of the file.

@@ -55,6 +55,21 @@ impl Look {
         }
     }
 
+    /// Selects a range that an address has, and shows it with as much again around it.
+    pub(super) fn show_range(&mut self, range: Option<(i64, i64)>) {
+        let (first, last) = self.window.whole();
+        let part = range.map(|(from, to)| ((from as f64).max(first), (to as f64).min(last)));
+        let part = part.filter(|(from, to)| from < to);
+        if range.is_some() && part.is_none() {
+            self.says = Some("The range of the address is not in this file.".to_owned());
+        }
+        if let Some((from, to)) = part {
+            self.window.show(from - (to - from) / 2.0, to + (to - from) / 2.0);
+        }
+        (self.range, self.bound) = (part, None);
+        (self.is_dirty, self.is_news) = (true, true);
+    }
+
     /// Shows a moment of the file's clock. Where a device begins to stand still there, that time is the range.
     pub(super) fn show_moment(&mut self, ns: i64) {
         let Some(origin_ns) = absolute_ns(&self.trace, self.lanes.origin_ns) else { return };
