@@ -137,7 +137,7 @@ test("the keyboard is enough", async () => {
   const { page } = session;
   const press = async (...keys) => { for (const key of keys) await page.keyboard.press(key); };
   const focusOn = async (name) => {
-    for (let n = 0; n < 80; n += 1) {
+    for (let n = 0; n < 120; n += 1) {
       if (await page.evaluate((wanted) => document.activeElement?.dataset.testid === wanted, name)) return;
       await press("Tab");
     }
@@ -154,6 +154,7 @@ test("the keyboard is enough", async () => {
   await page.waitForFunction(() => / of /.test(document.querySelector("[data-testid=summary-kernel-table]")?.textContent ?? ""));
   await focusOn("nav-repair");
   await press("Enter");
+  await id(page, "view-repair").waitFor(PATIENCE);
   await focusOn("download-gz");
   const saved = await download(page, () => press("Enter"));
   assert.ok(saved.bytes.length > 1000);

@@ -5,7 +5,7 @@ import path from "node:path";
 import { after, before, test } from "node:test";
 
 import { firefox, scratch } from "./environment.mjs";
-import { accessibilityFaults, launch } from "./harness.mjs";
+import { accessibilityFaults, chromiumOnly, launch } from "./harness.mjs";
 import { PATIENCE, dropped, example, id, settled, view } from "./page.mjs";
 
 let browser;
@@ -62,7 +62,8 @@ test("a screen reader finds every view, its headings, tables and pictures by rol
       assert.ok(heads.length > 0 && heads.every(([role, text]) => /^col/.test(role) && text !== ""), `${grid}: ${JSON.stringify(heads)}`);
       assert.ok(n_rows >= rows.length + 1 && rows.every((n) => n === heads.length), `${grid}: a cell for each column`);
     }
-    const pictures = page.getByRole("main").getByRole("img");
+    // (Their parts are pictures without a role.)
+    const pictures = page.locator("main [role=img]");
     for (let at = 0; at < await pictures.count(); at += 1) {
       assert.match(await pictures.nth(at).getAttribute("aria-label") ?? "", /\w{3,}/, `${name}: a picture says what it shows`);
     }
@@ -144,7 +145,7 @@ const system = (page, name) => page.evaluate((name) => {
   return color;
 }, name);
 
-test("forced colours: pictures have the system's ground and ink, and hues with edges and patterns", { skip: firefox() && "Firefox cannot be told to force colours by WebDriver" }, async () => {
+chromiumOnly("forced colours: pictures have the system's ground and ink, and hues with edges and patterns", async () => {
   for (const colorScheme of ["light", "dark"]) {
     const session = await opened({ colorScheme });
     const { page } = session;
@@ -165,13 +166,13 @@ test("forced colours: pictures have the system's ground and ink, and hues with e
     await page.waitForFunction(() => document.querySelector("canvas.lanes").width > 300);
     await page.waitForTimeout(500);
     const lanes = await colours(page, "lanes");
-    assert.equal(lanes[0], ground, "the lanes lie on the system's ground");
+    assert.ok(lanes.slice(0, 2).includes(ground), "the lanes lie on the system's ground");
     assert.ok(lanes.includes(ink), "and are labelled in its ink");
     assert.ok(lanes.includes("rgb(0, 114, 178)"), "GEMM is blue");
     // Switched off while the picture is there, it is drawn anew.
     await page.emulateMedia({ forcedColors: "none", colorScheme: colorScheme === "dark" ? "light" : "dark" });
     await page.waitForTimeout(500);
-    assert.notEqual((await colours(page, "lanes"))[0], lanes[0]);
+    assert.ok(!(await colours(page, "lanes")).slice(0, 2).includes(ground), "the theme's ground");
     await session.close();
   }
 });
@@ -192,10 +193,10 @@ test("on paper there is the view, and nothing that is only for a screen", async 
         ground: getComputedStyle(document.documentElement).backgroundColor,
       };
     });
-    assert.deepEqual(seen, { screen: [], heading: true, isCut: false, ground: "rgb(244, 246, 248)" }, name);
+    assert.deepEqual(seen, { screen: [], heading: true, isCut: false, ground: "rgb(255, 255, 255)" }, name);
     if (firefox() === undefined) {
       const paper = await page.pdf({ format: "A4", printBackground: true, path: path.join(scratch(), `${name}.pdf`) });
-      assert.ok(paper.length > 10_000, `${name}: ${paper.length} bytes`);
+      assert.ok(paper.length > 5_000, `${name}: ${paper.length} bytes`);
       if (process.env.KINETOSCOPE_KEEP) fs.writeFileSync(path.join(process.env.KINETOSCOPE_KEEP, `${name}.pdf`), paper);
     }
     await page.emulateMedia({ media: "screen" });
