@@ -214,7 +214,7 @@ const FOOT: f32 = 34.0;
 const STEPS: u8 = 4;
 /// What the marks of both lines are filled as.
 const STEP: &str = "gemm";
-const ITEM: &str = "memory";
+const ITEM: &str = "memcpy";
 
 /// Time of an iteration, and of an item of its batch, over the size of the batch; each by its own axis, from zero. `None` without
 /// two sizes.
@@ -246,7 +246,7 @@ fn drawing(rows: &[ScalingRow]) -> Option<Drawing> {
         shapes.push(Shape::Line { points: vec![(LEFT, at), (WIDTH - RIGHT, at)], stroke });
         let label = |most: i64| time((most as f64 * share) as i64);
         shapes.push(text(LEFT - 8.0, at + 4.0, Anchor::End, label(most_ns)));
-        shapes.push(text(WIDTH - RIGHT + 8.0, at + 4.0, Anchor::Start, label(most_item)));
+        shapes.push(text(WIDTH - RIGHT + 12.0, at + 4.0, Anchor::Start, label(most_item)));
     }
     shapes.push(text(0.0, 14.0, Anchor::Start, "Iteration, P50".to_owned()));
     shapes.push(text(WIDTH, 14.0, Anchor::End, "By item".to_owned()));
