@@ -185,7 +185,7 @@ export async function startWorker(page, functions = {}) {
       `importScripts(script);const functions={${functions}};` +
       "self.addEventListener('message',({data})=>{if(data.test){data.port.start();Promise.resolve().then(()=>functions[data.test](data.value))" +
       ".then((said)=>data.port.postMessage({said}),(error)=>data.port.postMessage({failed:String(error)}));}});" +
-      `wasm_bindgen({module_or_path:${text(workerWasm)}}).then(()=>postMessage("the wasm runs"));`;
+      `wasm_bindgen({module_or_path:${text(workerWasm)}}).then(()=>postMessage("the wasm runs"),(error)=>setTimeout(()=>{throw error;}));`;
     globalThis.testWorker = new Worker(URL.createObjectURL(new Blob([source], { type: "text/javascript" })));
     return new Promise((resolve, reject) => {
       globalThis.testWorker.addEventListener("message", ({ data }) => data === "the wasm runs" && resolve());

@@ -50,7 +50,8 @@ const WAYS_OUT = {
     request.send("a trace");
   },
   webSocket: (url) => new WebSocket(url.replace("http", "ws")),
-  eventSource: (url) => new EventSource(url),
+  // (Firefox reports no violation in a worker.)
+  eventSource: (url) => new Promise((_, reject) => { new EventSource(url).onerror = reject; }),
 };
 const WAYS_OUT_OF_WORKERS = {
   importScripts: (url) => importScripts(url),
@@ -205,7 +206,7 @@ chromiumOnly("the policy does not hold the service worker", async () => {
 
 test("after one visit the page works without a network, and a new deployment is seen at once", async () => {
   const session = await open(browser, { prefix: "/a/b/" });
-  const { page, context, server } = session;
+  const { page, server } = session;
   await page.evaluate(async () => {
     await navigator.serviceWorker.ready;
     if (navigator.serviceWorker.controller === null) {
@@ -229,13 +230,11 @@ test("after one visit the page works without a network, and a new deployment is 
   assert.notEqual(await page.locator("meta[name=build]").getAttribute("content"), "next", "the cached page is used");
   server.fails = false;
 
-  await context.setOffline(true);
-  const n_hits = server.hits.length;
+  // (As without a network: a browser that is only told to be offline may refuse workers, too.)
+  await server.close();
   await page.reload();
   await started(page);
   await startWorker(page);
-  assert.equal(server.hits.length, n_hits, "the server is not asked");
-  await context.setOffline(false);
   await session.close();
 });
 
