@@ -33,7 +33,7 @@ pub(super) fn drawing(
     if whole <= 0 {
         return None;
     }
-    let mut drawn = Drawn { calls, trace, weight, whole, marked, ..Drawn::new(calls, trace) };
+    let mut drawn = Drawn { weight, whole, marked, ..Drawn::new(calls, trace) };
     drawn.add(&calls.roots, 0.0, 0);
     let Drawn { shapes, edges, deepest, omitted, too_deep, .. } = drawn;
     let says =
