@@ -334,3 +334,58 @@ fn sentence(rows: &[ScalingRow]) -> String {
     );
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(name: &str, batch: i64, p50_ns: i64) -> ScalingRow {
+        ScalingRow {
+            name: name.to_owned(),
+            batch: Some(batch),
+            input: Some(vec![batch, 64]),
+            op: Some("aten::linear".to_owned()),
+            weight: None,
+            n: 3,
+            p50_ns: Some(p50_ns),
+            of_gpu: false,
+            item_ns: None,
+            per_s: None,
+            gain: None,
+        }
+    }
+
+    #[test]
+    fn marks_lie_where_their_figures_are() {
+        let rows = scaling(vec![run("b", 64, 8_000), run("a", 32, 6_400)]);
+        let drawing = drawing(&rows).unwrap();
+        let marks: Vec<(f32, f32, &str)> = drawing
+            .shapes
+            .iter()
+            .filter_map(|shape| match shape {
+                Shape::Mark { x, y, category, .. } => Some((*x, *y, &**category)),
+                _ => None,
+            })
+            .collect();
+        let (width, height) = (WIDTH - LEFT - RIGHT, HEIGHT - TOP - FOOT);
+        // Half of the width and 0.8 of the height; 125 ns of 200 by item.
+        let expected = [
+            (LEFT + width / 2.0, TOP + height * 0.2, STEP),
+            (LEFT + width / 2.0, TOP, ITEM),
+            (LEFT + width, TOP, STEP),
+            (LEFT + width, TOP + height * 0.375, ITEM),
+        ];
+        for (mark, expected) in marks.iter().zip(expected) {
+            let is_near = (mark.0 - expected.0).abs() < 0.01 && (mark.1 - expected.1).abs() < 0.01;
+            assert!(is_near && mark.2 == expected.2, "{mark:?}, not {expected:?}");
+        }
+        assert_eq!(marks.len(), 4);
+    }
+
+    #[test]
+    fn one_size_is_no_line() {
+        assert!(drawing(&scaling(vec![run("a", 32, 10), run("b", 32, 20)])).is_none());
+        assert!(drawing(&scaling(vec![run("a", 32, 10)])).is_none());
+        assert!(drawing(&[]).is_none());
+    }
+}
