@@ -1,6 +1,6 @@
 //! The calls of a range, against sums that are computed from the events of the file, of every sample and of real traces.
 
-#![allow(clippy::unwrap_used, reason = "a test: helpers fail as the tests do")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test: helpers fail as the tests do")]
 
 use std::collections::BTreeMap;
 
