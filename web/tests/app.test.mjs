@@ -136,10 +136,10 @@ test("the keyboard is enough", async () => {
   const session = await open(browser);
   const { page } = session;
   const press = async (...keys) => { for (const key of keys) await page.keyboard.press(key); };
-  const focusOn = async (name) => {
-    for (let n = 0; n < 80; n += 1) {
+  const focusOn = async (name, key = "Tab") => {
+    for (let n = 0; n < 120; n += 1) {
       if (await page.evaluate((wanted) => document.activeElement?.dataset.testid === wanted, name)) return;
-      await press("Tab");
+      await press(key);
     }
     assert.fail(`${name} is not reached by Tab`);
   };
@@ -152,8 +152,10 @@ test("the keyboard is enough", async () => {
   await focusOn("filter-kernel-table");
   await page.keyboard.type("gemm");
   await page.waitForFunction(() => / of /.test(document.querySelector("[data-testid=summary-kernel-table]")?.textContent ?? ""));
-  await focusOn("nav-repair");
+  // (Backwards: forwards is through the browser's own controls.)
+  await focusOn("nav-repair", "Shift+Tab");
   await press("Enter");
+  await id(page, "view-repair").waitFor(PATIENCE);
   await focusOn("download-gz");
   const saved = await download(page, () => press("Enter"));
   assert.ok(saved.bytes.length > 1000);

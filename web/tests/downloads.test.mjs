@@ -53,7 +53,8 @@ test("the report is the command line's in each form, byte for byte", async () =>
   const asked = [];
   report.on("request", (request) => asked.push(request.url()));
   await report.goto(`file://${at("report.html")}`);
-  assert.equal(asked.length, 1, `${asked}`);
+  // (Firefox does not tell of the file itself.)
+  assert.deepEqual(asked.filter((url) => url !== report.url()), []);
   assert.deepEqual(await accessibilityFaults(report), []);
   assert.ok(await report.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "nothing is cut at 400 px");
   await context.close();

@@ -2,10 +2,12 @@
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
+import { test } from "node:test";
 
 import axe from "axe-core";
 import playwright from "playwright-core";
 
+import { TESTS } from "./chromium-only.mjs";
 import { chromium, firefox, pageFolder, scratch } from "./environment.mjs";
 import { serveFolder, serveForeign } from "./server.mjs";
 
@@ -35,6 +37,12 @@ export function launch() {
     return playwright.firefox.launch({ executablePath, ...options });
   }
   return playwright.chromium.launch({ executablePath: chromium(), headless: true, args: FLAGS });
+}
+
+/// A test that Firefox skips, as the list says.
+export function chromiumOnly(name, act) {
+  assert.ok(TESTS[name], `the list has no test called ${name}`);
+  return test(name, { skip: firefox() !== undefined && TESTS[name] }, act);
 }
 
 /// A page of the app in a profile of its own, with a server for it at `prefix` and one of a foreign origin.
@@ -165,22 +173,28 @@ export async function accessibilityFaults(page) {
   return violations.flatMap(({ id, help, nodes }) => nodes.map((node) => `${id}: ${help}: ${node.target.join(" ")}`));
 }
 
-/// Starts a worker in the page just as the app does (see web/src), and gives its handle once its wasm runs.
-export async function startWorker(page) {
-  const appeared = page.waitForEvent("worker");
-  await page.evaluate(() => {
+/// Starts a worker in the page just as the app does (see web/src), and waits until its wasm runs. It also has `functions`, by name, as
+/// source text: the policy binds what they do. Gives a function that calls one of them in it. (No debugger: Firefox has none for workers.)
+export async function startWorker(page, functions = {}) {
+  const source = Object.entries(functions).map(([name, text]) => `${JSON.stringify(name)}: ${text}`).join(",\n");
+  await page.evaluate((functions) => {
     const { worker, workerWasm } = document.querySelector("script[data-worker]").dataset;
     const text = (name) => JSON.stringify(new URL(name, document.baseURI).href);
     const source = `const script=${text(worker)};` +
       "self.trustedTypes?.createPolicy('default',{createScriptURL:(url)=>url===script?url:null});" +
-      `importScripts(script);self.started=wasm_bindgen({module_or_path:${text(workerWasm)}});`;
+      `importScripts(script);const functions={${functions}};` +
+      "self.addEventListener('message',({data})=>{if(data.test){data.port.start();Promise.resolve().then(()=>functions[data.test](data.value))" +
+      ".then((said)=>data.port.postMessage({said}),(error)=>data.port.postMessage({failed:String(error)}));}});" +
+      `wasm_bindgen({module_or_path:${text(workerWasm)}}).then(()=>postMessage("the wasm runs"),(error)=>setTimeout(()=>{throw error;}));`;
     globalThis.testWorker = new Worker(URL.createObjectURL(new Blob([source], { type: "text/javascript" })));
-  });
-  const worker = await appeared;
-  await worker.evaluate(async () => {
-    // The handle is there before the script has run.
-    while (globalThis.started === undefined) await new Promise((resolve) => setTimeout(resolve, 10));
-    await globalThis.started;
-  });
-  return worker;
+    return new Promise((resolve, reject) => {
+      globalThis.testWorker.addEventListener("message", ({ data }) => data === "the wasm runs" && resolve());
+      globalThis.testWorker.addEventListener("error", ({ message }) => reject(new Error(`the worker: ${message}`)));
+    });
+  }, source);
+  return (name, value) => page.evaluate(([name, value]) => new Promise((resolve, reject) => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = ({ data }) => "failed" in data ? reject(new Error(data.failed)) : resolve(data.said);
+    globalThis.testWorker.postMessage({ test: name, value, port: port2 }, [port2]);
+  }), [name, value]);
 }

@@ -5,15 +5,15 @@ import fs from "node:fs";
 import path from "node:path";
 import { after, before, test } from "node:test";
 
-import { firefox, pageFolder, scratch } from "./environment.mjs";
-import { accessibilityFaults, drop, launch, open, started } from "./harness.mjs";
+import { pageFolder, scratch } from "./environment.mjs";
+import { accessibilityFaults, chromiumOnly, drop, launch, open, started } from "./harness.mjs";
 import { PATIENCE, example, id, settled, view } from "./page.mjs";
 
 let browser;
 before(async () => { browser = await launch(); });
 after(() => browser?.close());
 
-test("it can be installed from any path, with a handler for traces", { skip: firefox() !== undefined && "Firefox installs no pages" }, async () => {
+chromiumOnly("it can be installed from any path, with a handler for traces", async () => {
   for (const prefix of ["/", "/a/b/"]) {
     const session = await open(browser, { prefix });
     const { page, context, server } = session;

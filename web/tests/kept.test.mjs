@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import { after, before, test } from "node:test";
 
-import { firefox, ownTrace } from "./environment.mjs";
-import { accessibilityFaults, drop, launch, open, started } from "./harness.mjs";
+import { ownTrace } from "./environment.mjs";
+import { accessibilityFaults, chromiumOnly, drop, launch, open, started } from "./harness.mjs";
 import { PATIENCE, card, dropped, example, id, settled } from "./page.mjs";
 
 let browser;
@@ -269,7 +269,7 @@ for (const [name, title] of [["QuotaExceededError", "The disk is full"], ["TypeE
   });
 }
 
-test("a disk that is really full is said", { skip: firefox() !== undefined && "Firefox has no way to set a quota" }, async () => {
+chromiumOnly("a disk that is really full is said", async () => {
   const session = await open(browser);
   const devtools = await session.context.newCDPSession(session.page);
   await devtools.send("Storage.overrideQuotaForOrigin", { origin: session.server.origin, quotaSize: 20_000 });

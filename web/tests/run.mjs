@@ -1,21 +1,19 @@
 // Runs one group of the tests under Node's own runner: `perfetto` (perfetto*.test.mjs), `browser` (all others), or `firefox`
-// (those of the others that use the page as a person does, in Firefox).
+// (the same in Firefox, but what chromium-only.mjs lists).
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import { fileURLToPath } from "node:url";
+
+import { FILES } from "./chromium-only.mjs";
 
 const [group, ...options] = process.argv.slice(2);
 const folder = fileURLToPath(new URL(".", import.meta.url));
 const tests = fs.readdirSync(folder).filter((name) => name.endsWith(".test.mjs")).sort();
 const isPerfetto = (name) => name.startsWith("perfetto");
-const IN_FIREFOX = [
-  "charts.test.mjs", "clock.test.mjs", "counters.test.mjs", "details.test.mjs", "dock.test.mjs", "installed.test.mjs", "kept.test.mjs", "shell.test.mjs",
-  "snapshot.test.mjs", "timeline-repair.test.mjs", "timeline.test.mjs", "triage.test.mjs",
-];
 const groups = {
   perfetto: tests.filter(isPerfetto),
   browser: tests.filter((name) => !isPerfetto(name)),
-  firefox: tests.filter((name) => IN_FIREFOX.includes(name)),
+  firefox: tests.filter((name) => !isPerfetto(name) && !FILES[name]),
 };
 
 if (!groups[group]?.length) {

@@ -66,6 +66,13 @@ test("runs with batches of three sizes are compared as the command line compares
     const table = await sameAs(page, files(folder));
     assert.deepEqual(table.map((row) => [row.name, row.batch]), [["small.json", "32"], ["medium.json", "64"], ["large.json", "128"]]);
     assert.equal(table[0].gain, "1.00x");
+    // The chart: two marks of each run, its batch size below them, and the same figures in words.
+    const chart = id(page, "drawing-scaling");
+    assert.equal(await chart.locator("circle.segment").count(), 6);
+    const labels = await chart.locator("text").allTextContents();
+    assert.ok(["32", "64", "128"].every((size) => labels.includes(size)), labels.join(" "));
+    const said = await chart.locator("svg[role=img]").getAttribute("aria-label");
+    assert.match(said, /32: .*, .* by item; 64: .*; 128: /);
   }
   assert.deepEqual(await accessibilityFaults(page), []);
   assert.equal(await id(page, "ranks").count(), 0);

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
-import { firefox, own } from "./environment.mjs";
-import { accessibilityFaults, download, drop, launch } from "./harness.mjs";
+import { own } from "./environment.mjs";
+import { accessibilityFaults, chromiumOnly, download, drop, launch } from "./harness.mjs";
 import { PATIENCE, dropped, example, exampleEvents, id, rows, settled, view } from "./page.mjs";
 import { processMegabytes } from "./processes.mjs";
 
@@ -272,7 +272,32 @@ async function memoryOf(session) {
   return { processes: processMegabytes(), scripts: usedSize / 1e6 };
 }
 
-test("ten traces opened and removed with the timeline shown leave no memory behind", { skip: firefox() !== undefined && "memory is asked of Chromium" }, async () => {
+test("the calls of a range have time on the CPU and of the GPU work that they launched, and what is searched for has callers and callees", async () => {
+  const session = await opened();
+  const { page } = session;
+  const thread = slices.filter((event) => event.cat === "cpu_op").sort((a, b) => b.dur - a.dur)[0];
+  await id(page, "find-slice").fill(thread.name);
+  await page.keyboard.press("Enter");
+  await says(page, thread.name);
+  await id(page, "surface-over").focus();
+  await page.keyboard.press("r");
+  for (const picture of ["range-flame", "range-focus"]) await id(page, `drawing-${picture}`).waitFor(PATIENCE);
+  // (Escape, which closes a menu, clears the range where the picture has the focus.)
+  await page.locator("main h1").focus();
+  const calls = await rows(page, "range-calls");
+  assert.ok(calls.some((row) => Number(row.total_ns) >= Number(row.self_ns) && Number(row.self_ns) > 0));
+  const callees = await rows(page, "range-callees");
+  const callers = await rows(page, "range-callers");
+  assert.ok(callers.length > 0 && callees.length > 0, `${callers.length} callers, ${callees.length} callees`);
+  const launched = calls.reduce((sum, row) => sum + Number(row.gpu_ns), 0);
+  assert.equal(await id(page, "drawing-range-flame-gpu").count(), launched > 0 ? 1 : 0);
+  await id(page, "find-slice").fill("no such name");
+  await id(page, "drawing-range-focus").waitFor({ state: "detached", ...PATIENCE });
+  assert.deepEqual(await accessibilityFaults(page), []);
+  await session.close();
+});
+
+chromiumOnly("ten traces opened and removed with the timeline shown leave no memory behind", async () => {
   const session = await dropped(browser, []);
   const { page } = session;
   const openAndRemove = async () => {

@@ -3,8 +3,9 @@
 //! The batch size of a run is the first dimension of the first tensor that its iterations take (of an embedding, of its indices):
 //! inferred, and told with the op. It is withheld where the runs' first ops differ, or their other dimensions do: then the sizes are of different things.
 
+use report::drawing::{Anchor, Entry, Shape, Stroke};
 use report::units::{count, time};
-use report::{Cell, Column, Row, Section, Table, Unit};
+use report::{Cell, Column, Drawing, Row, Section, Table, Unit};
 use serde::{Deserialize, Serialize};
 
 use crate::{Class, Diagnosis, Iterations};
@@ -197,9 +198,108 @@ impl Row for ScalingRow {
 pub fn scaling_section(rows: &[ScalingRow]) -> Section {
     let mut section = Section::new("scaling", "Scaling with the batch size");
     section.intro.push(sentence(rows));
+    section.drawings.extend(drawing(rows));
     section.tables.push(Table::of("scaling", "Runs by batch size", rows));
     section
 }
+
+const WIDTH: f32 = 1000.0;
+const HEIGHT: f32 = 300.0;
+/// Of the chart in the drawing: room for labels of both axes is outside.
+const LEFT: f32 = 84.0;
+const RIGHT: f32 = 84.0;
+const TOP: f32 = 26.0;
+const FOOT: f32 = 34.0;
+/// Lines between the axis and the top.
+const STEPS: u8 = 4;
+/// What the marks of both lines are filled as.
+const STEP: &str = "gemm";
+const ITEM: &str = "memcpy";
+
+/// Time of an iteration, and of an item of its batch, over the size of the batch; each by its own axis, from zero. `None` without
+/// two sizes.
+fn drawing(rows: &[ScalingRow]) -> Option<Drawing> {
+    let known = |row: &ScalingRow| Some((row.batch?, row.p50_ns?, row.item_ns?));
+    let points: Vec<(i64, i64, i64)> = rows.iter().filter_map(known).collect();
+    let largest =
+        |of: fn(&(i64, i64, i64)) -> i64| points.iter().map(of).max().filter(|most| *most > 0);
+    let (most_batch, most_ns, most_item) =
+        (largest(|of| of.0)?, largest(|of| of.1)?, largest(|of| of.2)?);
+    if points.iter().all(|of| of.0 == most_batch) {
+        return None;
+    }
+    let (width, height) = (WIDTH - LEFT - RIGHT, HEIGHT - TOP - FOOT);
+    let x = |batch: i64| LEFT + width * (batch as f64 / most_batch as f64) as f32;
+    let y = |ns: i64, most: i64| TOP + height * (1.0 - (ns as f64 / most as f64) as f32);
+    let text = |x: f32, y: f32, anchor: Anchor, text: String| Shape::Text {
+        x,
+        y,
+        anchor,
+        text,
+        on: "".into(),
+    };
+    let mut shapes = Vec::new();
+    for step in 0..=STEPS {
+        let share = f64::from(step) / f64::from(STEPS);
+        let at = TOP + height * (1.0 - share as f32);
+        let stroke = if step == 0 { Stroke::Axis } else { Stroke::Grid };
+        shapes.push(Shape::Line { points: vec![(LEFT, at), (WIDTH - RIGHT, at)], stroke });
+        let label = |most: i64| time((most as f64 * share) as i64);
+        shapes.push(text(LEFT - 8.0, at + 4.0, Anchor::End, label(most_ns)));
+        shapes.push(text(WIDTH - RIGHT + 12.0, at + 4.0, Anchor::Start, label(most_item)));
+    }
+    shapes.push(text(0.0, 14.0, Anchor::Start, "Iteration, P50".to_owned()));
+    shapes.push(text(WIDTH, 14.0, Anchor::End, "By item".to_owned()));
+    let line = |of: fn(&(i64, i64, i64)) -> i64, most: i64| -> Vec<(f32, f32)> {
+        points.iter().map(|point| (x(point.0), y(of(point), most))).collect()
+    };
+    shapes.push(Shape::Line { points: line(|of| of.1, most_ns), stroke: Stroke::Axis });
+    shapes.push(Shape::Line { points: line(|of| of.2, most_item), stroke: Stroke::Axis });
+    let mut last = f32::NEG_INFINITY;
+    for (batch, ns, item) in &points {
+        let at = x(*batch);
+        let size = count((*batch).max(0) as u64);
+        for (ns, most, category, what) in
+            [(ns, most_ns, STEP, "an iteration"), (item, most_item, ITEM, "an item")]
+        {
+            let title = format!("Batch size {size}: {} for {what}", time(*ns));
+            shapes.push(Shape::Mark {
+                x: at,
+                y: y(*ns, most),
+                radius: 5.0,
+                category: category.into(),
+                title,
+            });
+        }
+        // (Of sizes that are near each other the first has a label.)
+        if at - last > LABEL {
+            shapes.push(text(at, HEIGHT - 14.0, Anchor::Middle, size));
+            last = at;
+        }
+    }
+    let said: Vec<String> = points
+        .iter()
+        .map(|(batch, ns, item)| format!("{batch}: {}, {} by item", time(*ns), time(*item)))
+        .collect();
+    Some(Drawing {
+        id: "scaling".into(),
+        title: "Time of an iteration by batch size".to_owned(),
+        says: format!("Time of an iteration by batch size. {}", said.join("; ")),
+        width: WIDTH,
+        height: HEIGHT,
+        shapes,
+        legend: vec![
+            Entry { category: STEP.into(), label: "Iteration, P50 (axis on the left)".to_owned() },
+            Entry {
+                category: ITEM.into(),
+                label: "By item of the batch (axis on the right)".to_owned(),
+            },
+        ],
+    })
+}
+
+/// Width of a label of the lower axis.
+const LABEL: f32 = 44.0;
 
 /// From the smallest to the largest batch; where throughput is highest, if that is neither.
 fn sentence(rows: &[ScalingRow]) -> String {
@@ -233,4 +333,59 @@ fn sentence(rows: &[ScalingRow]) -> String {
         " That the runs are of one model is not in their files: their first inputs are alike.",
     );
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(name: &str, batch: i64, p50_ns: i64) -> ScalingRow {
+        ScalingRow {
+            name: name.to_owned(),
+            batch: Some(batch),
+            input: Some(vec![batch, 64]),
+            op: Some("aten::linear".to_owned()),
+            weight: None,
+            n: 3,
+            p50_ns: Some(p50_ns),
+            of_gpu: false,
+            item_ns: None,
+            per_s: None,
+            gain: None,
+        }
+    }
+
+    #[test]
+    fn marks_lie_where_their_figures_are() {
+        let rows = scaling(vec![run("b", 64, 8_000), run("a", 32, 6_400)]);
+        let drawing = drawing(&rows).unwrap();
+        let marks: Vec<(f32, f32, &str)> = drawing
+            .shapes
+            .iter()
+            .filter_map(|shape| match shape {
+                Shape::Mark { x, y, category, .. } => Some((*x, *y, &**category)),
+                _ => None,
+            })
+            .collect();
+        let (width, height) = (WIDTH - LEFT - RIGHT, HEIGHT - TOP - FOOT);
+        // Half of the width and 0.8 of the height; 125 ns of 200 by item.
+        let expected = [
+            (LEFT + width / 2.0, TOP + height * 0.2, STEP),
+            (LEFT + width / 2.0, TOP, ITEM),
+            (LEFT + width, TOP, STEP),
+            (LEFT + width, TOP + height * 0.375, ITEM),
+        ];
+        for (mark, expected) in marks.iter().zip(expected) {
+            let is_near = (mark.0 - expected.0).abs() < 0.01 && (mark.1 - expected.1).abs() < 0.01;
+            assert!(is_near && mark.2 == expected.2, "{mark:?}, not {expected:?}");
+        }
+        assert_eq!(marks.len(), 4);
+    }
+
+    #[test]
+    fn one_size_is_no_line() {
+        assert!(drawing(&scaling(vec![run("a", 32, 10), run("b", 32, 20)])).is_none());
+        assert!(drawing(&scaling(vec![run("a", 32, 10)])).is_none());
+        assert!(drawing(&[]).is_none());
+    }
 }

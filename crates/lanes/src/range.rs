@@ -8,6 +8,7 @@ use timeline::intervals::{length, union, without};
 use timeline::percent;
 use trace::{StringId, Trace};
 
+use crate::arrows::Arrows;
 use crate::bands::{self, Band};
 use crate::build::{Kind, Lanes, Spot, Track};
 use crate::flame::flame;
@@ -117,12 +118,14 @@ struct Device {
 impl Lanes {
     /// Busy and idle time of each stream and device from `from` to `to` (ns from the first start), where their time goes by `bands`,
     /// exposed communication, the names that take most, and the calls of a thread: that of the selected slice, else the one with most slices.
+    /// Callers and callees are those of names with `text`; without one, of the selected slice.
     #[must_use]
     pub fn range(
         &self,
         trace: &Trace,
+        arrows: &Arrows,
         bands: &[Band],
-        selected: Option<Spot>,
+        (selected, text): (Option<Spot>, &str),
         (from, to): (i64, i64),
     ) -> Section {
         let mut section = Section::new("range", "Selected range");
@@ -196,14 +199,7 @@ impl Lanes {
             section.tables.push(Table::of("range-streams", "Streams", &streams));
             section.tables.push(Table::of("range-names", "GPU work", &rows));
         }
-        match flame(self, trace, selected.map(|spot| spot.track), (from, to)) {
-            Some(Ok((drawing, table))) => {
-                section.drawings.push(drawing);
-                section.tables.push(table);
-            }
-            Some(Err(text)) => section.intro.push(text),
-            None => {}
-        }
+        flame(&mut section, (self, trace, arrows), (selected, text), (from, to));
         section
     }
 }

@@ -162,6 +162,8 @@ pub enum Input {
     Picture(String),
     /// Shows a moment, in ns on the clock of the file, and what begins there.
     Moment(i64),
+    /// This is selected and shown, in ns from the first slice, or no range is selected any longer.
+    Range(Option<(i64, i64)>),
     /// Pictures of several files have one axis from now on; `None` where the picture has its own again.
     Axis(Option<SharedAxis>),
     /// Another picture of that axis shows this.

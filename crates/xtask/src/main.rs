@@ -18,6 +18,7 @@ mod node;
 mod page;
 mod parts;
 mod paths;
+mod reorder;
 mod seal;
 mod shell;
 mod size;

@@ -12,6 +12,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::digest::{Digest, files};
 use crate::imports::shorten;
+use crate::reorder::reordered;
 use crate::styles;
 use crate::wasm::without_names;
 use crate::workspace::{Workspace, read};
@@ -52,7 +53,7 @@ fn make_small(folder: &Path) -> Result<()> {
         let whole = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let script_path = folder.join(file.replace("_bg.wasm", ".js"));
         let script = read(&script_path)?;
-        let small = without_names(&whole).and_then(|wasm| shorten(&wasm, &script));
+        let small = without_names(&whole).and_then(|wasm| shorten(&reordered(&wasm)?, &script));
         let (wasm, script) = small.with_context(|| file.clone())?;
         fs::write(&path, wasm)?;
         fs::write(&script_path, script)?;

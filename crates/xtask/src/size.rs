@@ -13,11 +13,11 @@ use crate::digest::files;
 /// Budgets for the compressed files, slightly above the current sizes: the workers are compiled for speed, the app for
 /// size. Give the reason in the commit that raises one.
 const BUDGET: &[Share] = &[
-    Share { what: "app wasm", start: "app-", end: "_bg.wasm", but: &[], bytes: 351_000 },
-    Share { what: "worker wasm", start: "worker-", end: "_bg.wasm", but: &[], bytes: 374_000 },
-    Share { what: "triage wasm", start: "triage-", end: "_bg.wasm", but: &[], bytes: 1_421_000 },
-    Share { what: "snapshot wasm", start: "snapshot-", end: "_bg.wasm", but: &[], bytes: 459_000 },
-    Share { what: "lanes wasm", start: "lanes-", end: "_bg.wasm", but: &[], bytes: 341_500 },
+    Share { what: "app wasm", start: "app-", end: "_bg.wasm", but: &[], bytes: 349_500 },
+    Share { what: "worker wasm", start: "worker-", end: "_bg.wasm", but: &[], bytes: 368_500 },
+    Share { what: "triage wasm", start: "triage-", end: "_bg.wasm", but: &[], bytes: 1_364_000 },
+    Share { what: "snapshot wasm", start: "snapshot-", end: "_bg.wasm", but: &[], bytes: 446_500 },
+    Share { what: "lanes wasm", start: "lanes-", end: "_bg.wasm", but: &[], bytes: 349_000 },
     // What the first screen waits for (docs/adr/0013-two-worker-programs.md).
     Share {
         what: "page and first worker",

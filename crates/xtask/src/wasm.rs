@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 
-const HEADER: &[u8] = b"\0asm\x01\0\0\0";
+pub const HEADER: &[u8] = b"\0asm\x01\0\0\0";
 const CUSTOM: u8 = 0;
 const IMPORT: u8 = 2;
 /// The kind of an import.
@@ -59,14 +59,14 @@ pub fn with_imports(
     Ok(renamed)
 }
 
-struct Section<'a> {
-    kind: u8,
-    content: &'a [u8],
+pub struct Section<'a> {
+    pub kind: u8,
+    pub content: &'a [u8],
     /// With kind and length.
-    whole: &'a [u8],
+    pub whole: &'a [u8],
 }
 
-fn sections(wasm: &[u8]) -> Result<Vec<Section<'_>>> {
+pub fn sections(wasm: &[u8]) -> Result<Vec<Section<'_>>> {
     let mut rest = wasm.strip_prefix(HEADER).context("this is not a wasm file")?;
     let mut found = Vec::new();
     while let Some(kind) = rest.first() {
@@ -80,14 +80,14 @@ fn sections(wasm: &[u8]) -> Result<Vec<Section<'_>>> {
 }
 
 /// A text with its length before it; `at` is then behind it.
-fn string<'a>(bytes: &'a [u8], at: &mut usize) -> Result<&'a [u8]> {
+pub fn string<'a>(bytes: &'a [u8], at: &mut usize) -> Result<&'a [u8]> {
     let (length, start) = leb128(bytes, *at)?;
     *at = start.saturating_add(length);
     bytes.get(start..*at).context("the wasm file ends too early")
 }
 
 /// A number as `leb128` reads it.
-fn encoded(mut value: usize) -> Vec<u8> {
+pub fn encoded(mut value: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     while value > 0x7f {
         bytes.push(value as u8 & 0x7f | 0x80);
@@ -98,7 +98,7 @@ fn encoded(mut value: usize) -> Vec<u8> {
 }
 
 /// An unsigned number of at most 32 bits at `at`, and where it ends.
-fn leb128(bytes: &[u8], at: usize) -> Result<(usize, usize)> {
+pub fn leb128(bytes: &[u8], at: usize) -> Result<(usize, usize)> {
     let mut value = 0_usize;
     for (n, byte) in bytes.iter().skip(at).take(5).enumerate() {
         value |= usize::from(byte & 0x7f) << (7 * n);

@@ -145,7 +145,7 @@ pub fn App() -> Html {
                 </main>
                 { dock.unwrap_or_default() }
             </div>
-            { status_bar(&selected.as_ref().map_or_else(String::new, |file| spoken_text(file)), &state.announcement) }
+            { status_bar(&selected.as_ref().map_or_else(String::new, |file| spoken_text(file)), &state.announcement, !state.undo.is_empty(), &tasks) }
             { dialog(&state, &tasks) }
             if state.drag_over {
                 { drop_target() }

@@ -97,6 +97,7 @@ const KEYS: &[(&str, &str)] = &[
     ("Ctrl/⌘ K", "Find a command, a view or a file"),
     ("Ctrl/⌘ O", "Choose files"),
     ("/", "Filter the table"),
+    ("Z, Ctrl/⌘ Z", "Undo the last change of a filter"),
     ("T", "Show or remove the timeline below the view"),
     ("?", "This help"),
     ("Esc", "Close, or clear the filter"),

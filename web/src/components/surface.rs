@@ -212,11 +212,13 @@ fn hear(canvas: &HtmlCanvasElement, send: &Send) -> Heard {
         on("wheel", wheel),
         on("keydown", key),
     ];
-    if let Ok(Some(scheme)) = window().match_media("(prefers-color-scheme: dark)") {
-        let send = Rc::clone(send);
-        listeners.push(EventListener::new(&scheme, "change", move |_| {
-            send(Input::Colours(colours()));
-        }));
+    for query in ["(prefers-color-scheme: dark)", "(forced-colors: active)"] {
+        if let Ok(Some(scheme)) = window().match_media(query) {
+            let send = Rc::clone(send);
+            listeners.push(EventListener::new(&scheme, "change", move |_| {
+                send(Input::Colours(colours()));
+            }));
+        }
     }
     let sized = {
         let (send, canvas) = (Rc::clone(send), canvas.clone());

@@ -57,6 +57,8 @@ pub struct Looked {
     pub says: String,
     /// The range, else the slice that is selected, in ns on the clock of the file.
     pub times: Option<(i64, i64)>,
+    /// The range, in ns from the first slice.
+    pub range: Option<(i64, i64)>,
     /// Its figures.
     pub chapters: Vec<Chapter>,
     /// The order of tracks, if a person changed it: to be kept.

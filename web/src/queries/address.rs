@@ -1,6 +1,7 @@
-//! The part of the address after `#`: which view, order, stage and theme, and what counts. State only, never data; a
-//! stage is one of a few words that are the same for every trace.
+//! The part of the address after `#`: which view, order, filters, range of time and theme, and what counts. State only, never data:
+//! of a trace it has numbers; a stage is one of a few words that are the same for every trace.
 
+use crate::features::data_table::queries::link;
 use crate::features::data_table::queries::order::Sort;
 use crate::state::{Theme, View};
 
@@ -18,6 +19,10 @@ pub struct Address {
     pub view: Option<View>,
     /// The order of that view's main table.
     pub sort: Option<Sort>,
+    /// What the filter of that table compares with numbers; words may be names of the trace.
+    pub filter: String,
+    /// The range that is selected in the timeline, in ns from the first slice.
+    pub range: Option<(i64, i64)>,
     /// The stage that tables show; without one they show all.
     pub stage: Option<String>,
     /// The device that tables show, by the file's own number of it; without one they show all.
@@ -62,6 +67,8 @@ impl Address {
             match key {
                 "view" => address.view = View::by_id(value),
                 "sort" => address.sort = Sort::parse(value),
+                "filter" => address.filter = link::read(value),
+                "range" => address.range = range(value),
                 "stage" => address.stage = is_word(value).then(|| value.to_owned()),
                 "device" => address.device = is_word(value).then(|| value.to_owned()),
                 BEFORE => address.count_before_window = value == COUNTED,
@@ -84,6 +91,13 @@ impl Address {
             hash.push_str("&sort=");
             hash.push_str(&sort.to_text());
         }
+        if !self.filter.is_empty() {
+            hash.push_str("&filter=");
+            hash.push_str(&link::written(&self.filter));
+        }
+        if let Some((from, to)) = self.range {
+            hash.push_str(&format!("&range={from}..{to}"));
+        }
         if let Some(stage) = &self.stage {
             hash.push_str("&stage=");
             hash.push_str(stage);
@@ -103,6 +117,12 @@ impl Address {
     }
 }
 
+/// A range, from its start to a later end.
+fn range(value: &str) -> Option<(i64, i64)> {
+    let (from, to) = value.split_once("..")?;
+    Some((from.parse().ok()?, to.parse().ok()?)).filter(|(from, to)| from < to)
+}
+
 /// Whether a value is a word that needs no escaping.
 fn is_word(value: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
@@ -118,12 +138,14 @@ mod tests {
         let address = Address {
             view: Some(View::Triage),
             sort: Sort::parse("total_ns.desc,name.asc"),
+            filter: ">100us stream:7".into(),
+            range: Some((-5, 2_000_000)),
             stage: Some("decode".into()),
             device: Some("1".into()),
             count_before_window: true,
             theme: Some(Theme::Dark),
         };
-        let hash = "#v=1&view=triage&sort=total_ns.desc,name.asc&stage=decode&device=1&before-window=counted&theme=dark";
+        let hash = "#v=1&view=triage&sort=total_ns.desc,name.asc&filter=.gt.100us,stream.is.7&range=-5..2000000&stage=decode&device=1&before-window=counted&theme=dark";
         assert_eq!(address.to_hash(), hash);
         assert_eq!(Address::parse(&address.to_hash()), address);
     }
@@ -152,5 +174,7 @@ mod tests {
         assert_eq!(Address::parse("#v=1&view=moon&sort=&x"), Address::default());
         assert_eq!(Address::parse("#v=1&stage=<b>&stage="), Address::default());
         assert_eq!(Address::parse("#v=1&before-window=moon"), Address::default());
+        assert_eq!(Address::parse("#v=1&range=5..5&filter=gemm"), Address::default());
+        assert_eq!(Address::parse("#v=1&range=moon..5"), Address::default());
     }
 }

@@ -4,6 +4,7 @@ use kinetoscope::report::units;
 use yew::AttrValue;
 
 use super::address::Address;
+use crate::features::data_table::queries::link;
 use crate::features::triage::queries::Narrowed;
 use crate::protocol::{Choice, Triage};
 use crate::state::{FileEntry, State, View};
@@ -24,10 +25,23 @@ pub fn address(state: &State) -> Address {
     Address {
         view: Some(state.view),
         sort: table.and_then(|settings| settings.sort.clone()),
+        filter: table.map_or_else(String::new, |settings| link::compared(&settings.filter)),
+        range: range(state),
         stage: state.stage.clone(),
         device: state.device.clone(),
         count_before_window: state.count_before_window,
         theme: Some(state.theme),
+    }
+}
+
+/// The range of the timeline that is shown; until it shows one, that of the address.
+fn range(state: &State) -> Option<(i64, i64)> {
+    if !state.shows_timeline() {
+        return None;
+    }
+    match state.selected_file().and_then(|file| file.seen.as_deref()) {
+        Some(seen) => seen.range,
+        None => state.range,
     }
 }
 
@@ -42,6 +56,7 @@ pub fn addressed(mut state: State, hash: &str) -> State {
 pub fn apply(state: &mut State, address: &Address) {
     if let Some(view) = address.view {
         state.view = view;
+        state.range = address.range;
         // An address without a stage is one of all stages.
         state.stage.clone_from(&address.stage);
         state.device.clone_from(&address.device);
@@ -53,6 +68,10 @@ pub fn apply(state: &mut State, address: &Address) {
     if let (Some(sort), Some(table)) = (&address.sort, state.view.main_table()) {
         let settings = state.tables.entry(table.to_owned()).or_default();
         settings.sort = Some(sort.clone());
+    }
+    // (An address without comparisons may be one of a filter of words.)
+    if let Some(table) = state.view.main_table().filter(|_| !address.filter.is_empty()) {
+        state.tables.entry(table.to_owned()).or_default().filter.clone_from(&address.filter);
     }
 }
 
@@ -89,11 +108,22 @@ mod tests {
 
     #[test]
     fn an_address_gives_the_state_back() {
-        let hash = "#v=1&view=triage&sort=launches.desc&theme=dark";
+        let hash = "#v=1&view=triage&sort=launches.desc&filter=.gt.5us&theme=dark";
         let state = addressed(State::default(), hash);
         assert_eq!((state.view, state.theme), (View::Triage, Theme::Dark));
         assert_eq!(state.tables["kernel-table"].sort, Sort::parse("launches.desc"));
+        assert_eq!(state.tables["kernel-table"].filter, ">5us");
         assert_eq!(address(&state).to_hash(), hash);
+    }
+
+    #[test]
+    fn a_range_is_in_the_address_of_a_timeline_only() {
+        let hash = "#v=1&view=timeline&range=5..90";
+        let state = addressed(State::default(), hash);
+        assert_eq!(state.range, Some((5, 90)));
+        assert_eq!(address(&state).to_hash(), hash);
+        let elsewhere = State { view: View::Triage, ..state };
+        assert_eq!(address(&elsewhere).to_hash(), "#v=1&view=triage");
     }
 
     #[test]

@@ -63,6 +63,8 @@ pub enum Action {
     Themed(Theme),
     /// A table was sorted or filtered.
     TableSet(String, TableSettings),
+    /// The last change of a filter is taken back.
+    Undone,
     /// A dialog was opened.
     DialogOpened(Dialog),
     /// A dialog was closed. The browser says so some time later: by then another one may be open.

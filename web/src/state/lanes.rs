@@ -27,6 +27,11 @@ pub(crate) fn draw(next: &mut Next, job: JobId) {
     if !next.state.tracks.is_empty() {
         look(next, job, Input::Layout(next.state.tracks.clone()));
     }
+    if next.state.selected == Some(job)
+        && let Some(range) = next.state.range.take()
+    {
+        look(next, job, Input::Range(Some(range)));
+    }
     tell(next, job);
 }
 

@@ -16,6 +16,7 @@ mod reduce;
 mod remote;
 #[cfg(test)]
 pub mod testing;
+mod undo;
 mod view;
 pub(crate) mod workers;
 
@@ -29,6 +30,7 @@ pub use kept::Kept;
 pub use lanes::Sought;
 pub use reduce::reduce;
 pub use remote::Remote;
+pub use undo::Filtered;
 pub use view::{Dialog, Theme};
 
 use crate::features::data_table::queries::grid::TableSettings;
@@ -67,6 +69,10 @@ pub struct State {
     pub tracks: String,
     /// What the row is about that was selected last, while no timeline shows that.
     pub followed: Option<Followed>,
+    /// The range of the address that no timeline shows yet, in ns from the first slice.
+    pub range: Option<(i64, i64)>,
+    /// What filters were before they were changed, the latest change last.
+    pub undo: Vec<Filtered>,
     /// The stage that the tables of triage show; `None` for all. Files without it show all.
     pub stage: Option<String>,
     /// The device that the tables of triage show; `None` for all.
@@ -139,6 +145,8 @@ impl Default for State {
             dock_height: dock::DEFAULT,
             tracks: String::new(),
             followed: None,
+            range: None,
+            undo: Vec::new(),
             stage: None,
             device: None,
             count_before_window: false,

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::lanes;
 use super::next::{Next, stage_of};
 use super::{Action, Effect, FileEntry, PerfettoState, Phase, State};
-use super::{benchmark, jobs, on_demand, outputs};
+use super::{benchmark, jobs, on_demand, outputs, undo};
 use crate::features::ranks::state as ranks;
 use crate::features::several::queries as roles;
 use crate::features::several::state as several;
@@ -21,6 +21,7 @@ pub fn reduce(state: &State, action: Action) -> (State, Vec<Effect>) {
     let mut next = Next { state: state.clone(), effects: Vec::new() };
     // Progress comes often, and nothing follows from it.
     let is_progress = matches!(&action, Action::Received(_, response) if matches!(**response, Response::Progress { .. }));
+    undo::remember(&mut next.state, &action);
     act(&mut next, action);
     if !is_progress {
         several::follow(&mut next);
@@ -68,7 +69,11 @@ fn act(next: &mut Next, action: Action) {
         Action::InTimeline(sought) => lanes::show(next, sought),
         Action::DeviceShown(device) => state.device = device,
         Action::BeforeWindowSet(count) => state.count_before_window = count,
-        Action::Addressed(address) => page::apply(state, &address),
+        Action::Addressed(address) => {
+            page::apply(state, &address);
+            timeline::to_range(next);
+        }
+        Action::Undone => undo::undo(next),
         Action::Themed(theme) => {
             state.theme = theme;
             next.effects.push(Effect::Theme(theme));

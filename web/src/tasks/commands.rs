@@ -27,6 +27,7 @@ impl Tasks {
             }
             Command::Filter => return focus("main input[type=search]"),
             Command::Dock(docked) => self.dispatch(Action::Docked(docked)),
+            Command::Undo => self.dispatch(Action::Undone),
             Command::Use(theme) => self.dispatch(Action::Themed(theme)),
             Command::Open(dialog) => self.dispatch(Action::DialogOpened(dialog)),
             Command::Perfetto(job, url) => self.open_in_perfetto(job, &url),

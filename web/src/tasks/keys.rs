@@ -21,6 +21,10 @@ pub enum Place {
 /// The command of a key.
 #[must_use]
 pub fn command(key: &str, modified: bool, place: Place, state: &State) -> Option<Command> {
+    // In a field, the browser takes back what was typed.
+    if key == "z" && place == Place::Page && (modified || state.keys_on) {
+        return (!state.undo.is_empty()).then_some(Command::Undo);
+    }
     if modified {
         return match key.to_ascii_lowercase().as_str() {
             "o" => Some(Command::OpenFiles),
@@ -96,6 +100,17 @@ mod tests {
         assert_eq!(command("/", false, Place::Page, &off), None);
         assert_eq!(command("2", false, Place::Dialog, &state), None);
         assert_eq!(command("o", true, Place::Dialog, &state), Some(Command::OpenFiles));
+    }
+
+    #[test]
+    fn a_filter_is_undone_outside_of_fields() {
+        let state = reduce(&State::default(), Action::BeforeWindowSet(true));
+        for modified in [false, true] {
+            assert_eq!(command("z", modified, Place::Page, &state), Some(Command::Undo));
+            assert_eq!(command("z", modified, Place::Field, &state), None);
+            assert_eq!(command("Z", modified, Place::Page, &state), None, "redo");
+            assert_eq!(command("z", modified, Place::Page, &State::default()), None);
+        }
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub enum Command {
     Filter,
     /// Show the timeline below the other views, or no longer.
     Dock(bool),
+    /// Take the last change of a filter back.
+    Undo,
     /// Light, dark or the system's.
     Use(Theme),
     /// Open a dialog.
@@ -159,6 +161,9 @@ fn of_page(state: &State) -> Vec<Entry> {
     ];
     if state.selected.is_some() {
         entries.push(keyed("Filter the table", Command::Filter, "/"));
+    }
+    if !state.undo.is_empty() {
+        entries.push(keyed("Undo the last change of a filter", Command::Undo, "Z"));
     }
     if state.selected_file().is_some_and(|file| file.has_views()) {
         let title = match state.docked {

@@ -51,6 +51,7 @@ fn of_files(props: &Props, diagnosis: &Diagnosis, id: &'static str) -> Html {
         <section class="view" data-testid={id}>
             <h2>{ &*chapter.title }</h2>
             { for chapter.intro.iter().map(|sentence| html! { <p>{ sentence }</p> }) }
+            { for chapter.drawings.iter().map(drawing) }
             <Later>{ for chapter.tables.iter().map(|table| props.table(table, None)) }</Later>
         </section>
     }

@@ -69,6 +69,17 @@ pub(crate) fn draw(next: &mut Next) {
     }
 }
 
+/// Selects the range of the address in a timeline that is shown. (One that is not yet read is told when it is.)
+pub(crate) fn to_range(next: &mut Next) {
+    let shown = next.state.selected_file().filter(|_| next.state.shows_timeline());
+    let Some(file) = shown.filter(|file| file.lanes.ready().is_some()) else { return };
+    let (job, seen) = (file.job, file.seen.as_ref().and_then(|seen| seen.range));
+    let wanted = next.state.range.take();
+    if seen != wanted {
+        lanes::look(next, job, Input::Range(wanted));
+    }
+}
+
 /// What a selected row is about, and the file and view of its table.
 pub type Followed = (JobId, View, Sought);
 
@@ -104,9 +115,10 @@ mod tests {
 
     use super::*;
     use crate::protocol::{
-        Analyses, Aside, Charted, Format, LanesFacts, Opened, Plan, Program, Request, Response,
-        Triage,
+        Analyses, Aside, Charted, Format, LanesFacts, Looked, Opened, Plan, Program, Request,
+        Response, Triage,
     };
+    use crate::queries::address::Address;
     use crate::shared::Shared;
     use crate::state::testing::{said, step};
     use crate::state::{Action, Effect, FileEntry, Phase, Purpose, Remote, State};
@@ -188,6 +200,47 @@ mod tests {
         assert_eq!((page.axes(), page.file(FIRST).beneath.len()), (vec![], 1), "it is there");
         assert_eq!(clock::followers(&page.state, FIRST), [(SECOND, 300)]);
         assert_eq!(clock::followers(&page.state, SECOND), [(FIRST, -300)]);
+    }
+
+    #[test]
+    fn the_range_of_an_address_is_told_once_and_one_that_is_seen_is_not() {
+        let go = |hash: &str| Action::Addressed(Address::of_step(hash));
+        let told = |page: &mut Page| -> Vec<Option<(i64, i64)>> {
+            let range = |effect| match effect {
+                Effect::Post(_, Request::Look { input: Input::Range(range), .. }) => Some(range),
+                _ => None,
+            };
+            std::mem::take(&mut page.effects).into_iter().filter_map(range).collect()
+        };
+        let mut page = Page::two();
+        page.act(go("#v=1&view=timeline&range=5..90"));
+        assert_eq!(told(&mut page), [Some((5, 90))]);
+        let looked = Looked { range: Some((5, 90)), ..Looked::default() };
+        page.act(said(Response::Looked { job: FIRST, program: Program::Lanes, looked }));
+        page.act(go("#v=1&view=timeline&range=5..90"));
+        page.act(go("#v=1&view=overview"));
+        assert_eq!(told(&mut page), [], "it is seen, and then no timeline is shown");
+        page.act(go("#v=1&view=timeline"));
+        assert_eq!(told(&mut page), [None], "back to the timeline without a range");
+        page.act(Action::Selected(SECOND));
+        page.act(go("#v=1&view=timeline&range=1..2"));
+        assert_eq!(told(&mut page), [], "the other file is not read");
+    }
+
+    #[test]
+    fn the_range_of_a_link_waits_for_the_file() {
+        let mut page = Page { state: State::default(), effects: Vec::new() };
+        page.state = crate::queries::page::addressed(page.state, "#v=1&view=timeline&range=5..90");
+        page.act(Action::Added(FIRST, "a.json".to_owned(), 10));
+        page.act(said(Response::Opened { job: FIRST, opened: Opened::default() }));
+        let is_range = |effect: &Effect| {
+            matches!(
+                effect,
+                Effect::Post(_, Request::Look { input: Input::Range(Some((5, 90))), .. })
+            )
+        };
+        assert_eq!(page.effects.iter().filter(|effect| is_range(effect)).count(), 1);
+        assert_eq!(page.state.range, None);
     }
 
     #[test]

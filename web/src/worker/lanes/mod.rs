@@ -72,6 +72,8 @@ pub(super) struct Look {
     /// In ns from the first slice, too.
     marks: Vec<f64>,
     found: Option<Found>,
+    /// What names have that are searched for.
+    find_text: String,
     /// Names of kernels as they are drawn.
     names: RefCell<BTreeMap<StringId, Rc<str>>>,
     folded: BTreeSet<usize>,
@@ -126,6 +128,7 @@ impl Look {
             read: None,
             marks: Vec::new(),
             found: None,
+            find_text: String::new(),
             names: RefCell::default(),
             folded: BTreeSet::new(),
             pinned: Vec::new(),
@@ -199,6 +202,7 @@ impl Look {
             Input::Tracks(text) => self.want(text),
             Input::Event(event) => self.show_event(*event),
             Input::Moment(ns) => self.show_moment(*ns),
+            Input::Range(range) => self.show_range(*range),
             Input::Axis(axis) => self.take_axis(axis.as_ref()),
             Input::Shown(shown) => self.follow(shown),
             Input::Pointer { .. } | Input::Device(_) => {}
@@ -359,7 +363,9 @@ impl Look {
         let mut sections = Vec::new();
         if let Some((a, b)) = self.range {
             let range = (a as i64, b as i64);
-            sections.push(self.lanes.range(&self.trace, &self.bands, self.selected, range));
+            let looked_at = (self.selected, &*self.find_text);
+            let (trace, arrows) = (&self.trace, &self.arrows);
+            sections.push(self.lanes.range(trace, arrows, &self.bands, looked_at, range));
         }
         if let Some(spot) = self.selected {
             let mut facts = self.lanes.facts(&self.trace, &self.arrows, &self.places, spot);
@@ -375,7 +381,8 @@ impl Look {
         sections.iter_mut().for_each(|section| self.mark_as_own(section));
         let chapters = sections.into_iter().map(Chapter::drawn).collect();
         let times = self.times_of_file();
-        Some(Looked { says, chapters, times, layout, file, ..Looked::default() })
+        let range = self.range.map(|(from, to)| (from as i64, to as i64));
+        Some(Looked { says, chapters, times, range, layout, file, ..Looked::default() })
     }
 
     /// When the range is, else the selected slice, on the clock of the file.

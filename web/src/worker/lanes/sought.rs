@@ -20,6 +20,9 @@ impl Look {
             n => format!("{n} slices have \u{201c}{text}\u{201d} in their names."),
         });
         self.found = (!text.is_empty()).then_some(found);
+        // (The calls of a range are those of names with this text.)
+        self.is_news |= self.range.is_some() && self.find_text != text;
+        text.clone_into(&mut self.find_text);
     }
 
     /// Shows the first slice of this name after the selected one, which stays if it has the name. (What a person sought stays found.)
@@ -50,6 +53,21 @@ impl Look {
         } else {
             self.says = Some("This event is not a slice of the timeline.".to_owned());
         }
+    }
+
+    /// Selects a range that an address has, and shows it with as much again around it.
+    pub(super) fn show_range(&mut self, range: Option<(i64, i64)>) {
+        let (first, last) = self.window.whole();
+        let part = range.map(|(from, to)| ((from as f64).max(first), (to as f64).min(last)));
+        let part = part.filter(|(from, to)| from < to);
+        if range.is_some() && part.is_none() {
+            self.says = Some("The range of the address is not in this file.".to_owned());
+        }
+        if let Some((from, to)) = part {
+            self.window.show(from - (to - from) / 2.0, to + (to - from) / 2.0);
+        }
+        (self.range, self.bound) = (part, None);
+        (self.is_dirty, self.is_news) = (true, true);
     }
 
     /// Shows a moment of the file's clock. Where a device begins to stand still there, that time is the range.

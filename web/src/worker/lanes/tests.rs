@@ -323,7 +323,8 @@ fn a_range_has_its_parts_and_the_calls_of_the_thread() {
         rows.map(|row| cell("range-wall", row, "total_ns").parse::<i64>().expect("a time")).sum();
     // What lies before the first work of the device is in no part.
     assert_eq!(sum, (range.1 - 30_000.0) as i64);
-    assert_eq!(chapter.drawings.len(), 1, "the calls of thread 1");
+    let drawn: Vec<&str> = chapter.drawings.iter().map(|drawing| &*drawing.id).collect();
+    assert_eq!(drawn, ["range-flame", "range-flame-gpu"], "the calls of thread 1");
     assert_eq!(cell("range-calls", 0, "name"), "train.py:3 step");
     // From 15 to 60 us without the second launch of 5 us.
     assert_eq!(

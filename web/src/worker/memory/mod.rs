@@ -195,6 +195,7 @@ impl Look {
             | Input::Layout(_)
             | Input::Picture(_)
             | Input::Moment(_)
+            | Input::Range(_)
             | Input::Axis(_)
             | Input::Shown(_) => {}
             Input::Pointer { what, x, y, pans } => {

@@ -34,5 +34,5 @@ pub(super) fn chapter(own: ScalingRow, others: &[Shared<Vec<u8>>]) -> Option<Cha
         return None;
     }
     runs.push(own);
-    Some(Chapter::from(scaling_section(&scaling(runs))))
+    Some(Chapter::drawn(scaling_section(&scaling(runs))))
 }

@@ -121,7 +121,7 @@ fn contains(value: &str, needle: &str) -> bool {
 }
 
 /// Splits at white space outside double quotes.
-fn words(text: &str) -> Vec<String> {
+pub(super) fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();
     let mut quoted = false;

@@ -3,6 +3,7 @@
 pub mod columns;
 pub mod filter;
 pub mod grid;
+pub mod link;
 pub mod order;
 pub mod panel;
 pub mod scroll;
