@@ -30,6 +30,7 @@ mod leader;
 mod leaks;
 mod library;
 mod model;
+mod modules;
 mod ooms;
 mod over_time;
 mod phase;

@@ -12,6 +12,7 @@ use crate::cut::{Cut, cut};
 use crate::inside::{callers, inside};
 use crate::leaks::{LeakRow, leaks};
 use crate::model::{Action, Event, Reading, Segment, Snapshot};
+use crate::modules::ModuleRow;
 use crate::ooms::{OomRow, ooms};
 use crate::releases::Releases;
 use crate::replay::{Levels, Replay, replay};
@@ -36,6 +37,8 @@ pub struct SnapshotReport {
     pub(crate) classes: BTreeMap<String, Vec<ClassRow>>,
     /// When cached segments went back to the driver, by device where they did.
     pub(crate) cache_releases: BTreeMap<String, Releases>,
+    /// Memory by module, by device whose stacks have functions `forward`.
+    pub(crate) memory_by_module: BTreeMap<String, Vec<ModuleRow>>,
     /// Memory by step, by device whose steps are marked.
     pub(crate) memory_by_step: BTreeMap<String, Vec<StepRow>>,
     /// The peak that `classes` and findings are of, by device where it is another than the first of several that are equal.
@@ -133,6 +136,9 @@ pub(crate) struct Timeline {
     /// Memory by step; empty where no steps are marked, and where events and segments disagree.
     #[serde(skip)]
     pub(crate) by_step: Vec<StepRow>,
+    /// Memory by module; empty where stacks do not tell, and where events and segments disagree.
+    #[serde(skip)]
+    pub(crate) by_module: Vec<ModuleRow>,
     /// Whether stacks allocate other sizes from step to step; `false` where fewer than two steps are marked.
     #[serde(skip)]
     pub(crate) has_varying_sizes: bool,
@@ -183,6 +189,7 @@ pub(crate) fn figures(snapshot: &Snapshot) -> SnapshotReport {
         format: format_facts(snapshot),
         reading: snapshot.reading.clone(),
         cache_releases: BTreeMap::new(),
+        memory_by_module: BTreeMap::new(),
         memory_by_step: BTreeMap::new(),
         classes: BTreeMap::new(),
         shown_peak: BTreeMap::new(),
@@ -319,6 +326,7 @@ fn timeline(snapshot: &Snapshot, device: i64, sites: &Sites) -> Timeline {
         classes: Classes::default(),
         cut: cut(snapshot, device).filter(|_| replay.trace_matches_snapshot),
         by_step: Vec::new(),
+        by_module: Vec::new(),
         has_varying_sizes: false,
         picture: None,
         replay,
