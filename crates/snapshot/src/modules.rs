@@ -3,15 +3,16 @@
 //! A snapshot records neither classes nor instances of modules. What it has are the functions `forward` in the stack of an allocation,
 //! of the program and of installed packages (but not of PyTorch): each calls the next one at a line. The chain of these lines names a
 //! module; its first call is the model. Modules that one line calls, as the layers of a loop, are one row. Memory that is allocated
-//! outside of them (parameters, gradients, optimizer state, backward) is in a row of its own.
+//! outside of them (parameters, gradients, optimizer state, backward) is in a row of its own, and so is what a library keeps for itself,
+//! whichever module called it first.
 
 use report::{Cell, Column, Confidence, Row, Unit};
 use serde::Serialize;
 
 use crate::amounts::amount;
 use crate::model::{Action, Event};
-use crate::site::Texts;
-use crate::stacks::{Frame, StackId, Stacks};
+use crate::site::{Sites, Texts};
+use crate::stacks::{Frame, Stacks};
 
 /// Rows of a device. What is called in further modules counts for those that call them.
 const MOST_ROWS: usize = 300;
@@ -113,7 +114,12 @@ struct Place {
 
 /// The modules of a device, most bytes at the peak first; none where no stack has a `forward`. `at_peak`: bytes and blocks by stack.
 #[inline(never)]
-pub(crate) fn modules(stacks: &Stacks, trace: &[Event], at_peak: &[(i64, u64)]) -> Vec<ModuleRow> {
+pub(crate) fn modules(
+    stacks: &Stacks,
+    sites: &Sites,
+    trace: &[Event],
+    at_peak: &[(i64, u64)],
+) -> Vec<ModuleRow> {
     let mut sums = vec![Sums::default(); stacks.len()];
     for (sum, peak) in sums.iter_mut().zip(at_peak) {
         sum.peak = *peak;
@@ -127,7 +133,11 @@ pub(crate) fn modules(stacks: &Stacks, trace: &[Event], at_peak: &[(i64, u64)]) 
     let (mut places, mut rows) = (Vec::<Place>::new(), Vec::<ModuleRow>::new());
     let mut outside = ModuleRow::new(OUTSIDE.to_owned(), 0, "none");
     for (stack, sums) in (0..).zip(&sums).filter(|(_, sums)| sums.peak.1 + sums.all.1 > 0) {
-        let (chain, is_called) = texts.forwards(stacks.frames(stack as StackId));
+        let frames = match sites.is_line(sites.site(stack)) {
+            true => stacks.frames(stack),
+            false => &[],
+        };
+        let (chain, is_called) = texts.forwards(frames);
         let mut parent: Option<usize> = None;
         for (depth, frame) in chain.iter().enumerate() {
             let before = depth.checked_sub(1).and_then(|at| chain.get(at));

@@ -79,7 +79,8 @@ fn add(
         let levels = (&*timeline.levels.requested, &timeline.replay.shown);
         timeline.classes = classes(snapshot, device, levels, sites, marks);
         timeline.by_step = steps(snapshot, device, &timeline.levels);
-        timeline.by_module = modules(&snapshot.stacks, trace, &timeline.replay.shown.by_stack);
+        timeline.by_module =
+            modules(&snapshot.stacks, sites, trace, &timeline.replay.shown.by_stack);
         timeline.has_varying_sizes = has_varying_sizes(trace, &timeline.by_step);
     }
     let chart = Chart::new(trace, timeline.levels.clone(), &timeline.replay, sites);
