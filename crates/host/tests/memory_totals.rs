@@ -81,7 +81,7 @@ fn compare(
 }
 
 /// The traces of this repository, and all of the corpus, by name.
-fn traces() -> Vec<(String, Vec<u8>)> {
+fn all_traces() -> Vec<(String, Vec<u8>)> {
     let samples = testkit::trace_samples().into_iter().chain(testkit::nasty_samples());
     let mut found: Vec<_> = samples.map(|sample| (sample.name.clone(), sample.bytes())).collect();
     for folder in ["corpus/inputs/kineto-cpu", "corpus/training"] {
@@ -102,7 +102,7 @@ fn traces() -> Vec<(String, Vec<u8>)> {
 #[test]
 fn totals_of_kineto_are_consistent_at_every_event_and_every_step() {
     let (mut traces, mut devices, mut events, mut steps) = (0, 0, 0, 0);
-    for (name, bytes) in traces() {
+    for (name, bytes) in all_traces() {
         let Some((decoded, details)) = read(&bytes) else { continue };
         let index = HostIndex::of(&decoded.trace);
         let ends = step_ends(&decoded.trace);
