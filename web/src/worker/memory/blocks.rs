@@ -201,7 +201,8 @@ impl Look {
         // (A block of less than a pixel is seen, too.)
         let (left, right) = (x(start), x(end).max(x(start) + LEAST_OUTLINE));
         let points = vec![(left, top), (right, top), (right, low), (left, low), (left, top)];
-        Some(Ink::Line { points, tone: Tone::Accent })
+        // (Blocks have the hue of the accent, too.)
+        Some(Ink::Line { points, tone: Tone::Text })
     }
 
     fn piece(&self, ink: &mut Vec<Ink>, (explorer, walk): (&Explorer, &Walk), piece: &Piece) {

@@ -160,7 +160,7 @@ fn a_block_is_selected_by_click_and_by_keys_and_followed_through_time() {
         }
     };
     let outlines = |ink: &[Ink]| {
-        let is_outline = |ink: &&Ink| matches!(ink, Ink::Line { tone: Tone::Accent, .. });
+        let is_outline = |ink: &&Ink| matches!(ink, Ink::Line { tone: Tone::Text, .. });
         ink.iter().filter(is_outline).count()
     };
     click(&mut look, 5.0, 22.0);
