@@ -1,7 +1,10 @@
 // How long a frame takes while a person zooms, moves and points in a timeline, for `cargo xtask bench --timeline`: ours, drawing every
-// slice in each frame (naive), and speedscope, on one file in one Chromium.
+// slice in each frame (naive), and speedscope, on one file in one Chromium. The same of the memory of a snapshot, ours only, and what
+// the page does with a snapshot of a gigabyte, for `cargo xtask bench --snapshots`.
 //
-//   node frames.mjs FOLDER [TRACE]     FOLDER is for the trace of a million slices, which is made if it is not there
+//   node frames.mjs timeline FOLDER [TRACE]     FOLDER is for the trace of a million slices, which is made if it is not there
+//   node frames.mjs snapshot FILE
+//   node frames.mjs large FILE
 //
 // Prints a JSON object: by file, program and what is done, the 95th percentile and the longest of the frames in which any script ran, in
 // ms: `main` on the page's thread, `worker` in the program that draws (ours only).
@@ -11,6 +14,8 @@ import path from "node:path";
 import { gunzipSync } from "node:zlib";
 
 import { chromium } from "playwright-core";
+
+import { processMegabytes } from "./processes.mjs";
 
 const SLICES = 1_000_000;
 const LANES = 8;
@@ -144,15 +149,18 @@ async function visit(browser, url) {
   return { page, workers };
 }
 
-async function ours(browser, file) {
+const LANES_PICTURE = { view: "#v=1&view=timeline", surface: "surface-over", drawn: "canvas.lanes" };
+const MEMORY_PICTURE = { view: "", surface: "surface-memory", drawn: "canvas.memory" };
+
+async function ours(browser, file, picture) {
   const server = await serve(process.env.KINETOSCOPE_PAGE);
-  const { page, workers } = await visit(browser, `http://127.0.0.1:${server.address().port}/#v=1&view=timeline`);
-  await page.getByTestId("file-input").setInputFiles(file);
-  const surface = page.getByTestId("surface-over");
+  const { page, workers } = await visit(browser, `http://127.0.0.1:${server.address().port}/${picture.view}`);
+  await page.getByTestId("file-input").first().setInputFiles(file);
+  const surface = page.getByTestId(picture.surface);
   await surface.waitFor(PATIENCE);
   const begun = Date.now();
-  const isDrawn = () => document.querySelector("canvas.lanes")?.width > 300;
-  await page.waitForFunction(isDrawn, null, { polling: "raf", ...PATIENCE });
+  const isDrawn = (drawn) => document.querySelector(drawn)?.width > 300;
+  await page.waitForFunction(isDrawn, picture.drawn, { polling: "raf", ...PATIENCE });
   const first_ms = Date.now() - begun;
   // (Triage goes on for a while, in a worker of its own, and then the lanes have why the GPU stands still.)
   await page.waitForTimeout(8_000);
@@ -293,15 +301,42 @@ function plain(folder, file) {
   return to;
 }
 
-const [folder, trace] = process.argv.slice(2);
+/// What the page does with a snapshot that is larger than most: how long until a person can look at it, or what it says instead; how
+/// long it needs to answer at most meanwhile; the memory of the browser's processes.
+async function large(browser, file) {
+  const server = await serve(process.env.KINETOSCOPE_PAGE);
+  const { page } = await visit(browser, `http://127.0.0.1:${server.address().port}/`);
+  await page.getByTestId("file-input").first().setInputFiles(file);
+  const begun = Date.now();
+  let [answered_ms, said, most_bytes] = [0, null, 0];
+  while (said === null && Date.now() - begun < PATIENCE.timeout) {
+    await page.waitForTimeout(200);
+    const asked = performance.now();
+    said = await page.evaluate(() => {
+      if (document.querySelector("[data-testid=chapter-moment] p")) return "shown";
+      const other = document.querySelector("[data-testid=part-of-failed], [data-testid=large-snapshot]");
+      return other && document.querySelector("main").innerText.slice(0, 300);
+    });
+    answered_ms = Math.max(answered_ms, performance.now() - asked);
+    most_bytes = Math.max(most_bytes, 1e6 * processMegabytes());
+  }
+  const shown_s = (Date.now() - begun) / 1000;
+  await page.context().close();
+  server.close();
+  return { file_bytes: fs.statSync(file).size, said, shown_s, answered_ms, most_bytes };
+}
+
+const [what, folder, trace] = process.argv.slice(2);
 const browser = await chromium.launch({
   executablePath: process.env.KINETOSCOPE_CHROMIUM,
   headless: true,
   args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
 });
 const result = {};
-for (const file of [million(folder), plain(folder, trace)].filter(Boolean)) {
-  const own = { ours: await ours(browser, file), naive: await naive(browser, file) };
+if (what === "snapshot") Object.assign(result, await ours(browser, folder, MEMORY_PICTURE));
+if (what === "large") Object.assign(result, await large(browser, folder));
+for (const file of what === "timeline" ? [million(folder), plain(folder, trace)].filter(Boolean) : []) {
+  const own = { ours: await ours(browser, file, LANES_PICTURE), naive: await naive(browser, file) };
   if (process.env.KINETOSCOPE_SPEEDSCOPE) own.speedscope = await speedscope(browser, file);
   result[path.basename(file)] = own;
 }

@@ -21,6 +21,8 @@ const TOLERANCE = 24;
 const MOST_PCT = 3;
 /// The same on a machine with other fonts, where lines of text lie elsewhere: the other theme, or an empty page, is still found.
 const OTHER_FONTS_PCT = 40;
+/// A recording of this repository: three steps of training.
+const SNAPSHOT = fileURLToPath(new URL("../../samples/gpu/memory_train.json.gz", import.meta.url));
 const FONTS = path.join(FOLDER, "fonts.json");
 
 const skip = firefox() !== undefined && FILES["goldens.test.mjs"];
@@ -118,6 +120,17 @@ for (const colorScheme of ["light", "dark"]) {
       await page.waitForTimeout(1_500);
       await compare(page, `timeline-${colorScheme}-${width}`);
       await session.close();
+      const memory = await dropped(browser, [SNAPSHOT], options);
+      await id(memory.page, "view-snapshot").waitFor(PATIENCE);
+      await settled(memory.page);
+      await compare(memory.page, `memory-${colorScheme}-${width}`);
+      for (const surface of ["memory", "blocks"]) {
+        await memory.page.waitForFunction((of) => document.querySelector(`canvas.${of}`)?.width > 200, surface, PATIENCE);
+      }
+      await id(memory.page, "looking").evaluate((section) => section.scrollIntoView({ block: "start" }));
+      await memory.page.waitForTimeout(1_000);
+      await compare(memory.page, `memory-pictures-${colorScheme}-${width}`);
+      await memory.close();
     });
   }
 }

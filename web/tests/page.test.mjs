@@ -5,7 +5,8 @@ import path from "node:path";
 import { after, before, test } from "node:test";
 
 import { pageFolder, scratch } from "./environment.mjs";
-import { accessibilityFaults, chromiumOnly, launch, open, startWorker, started } from "./harness.mjs";
+import { accessibilityFaults, chromiumOnly, drop, launch, open, startWorker, started } from "./harness.mjs";
+import { PATIENCE, id, view } from "./page.mjs";
 
 let browser;
 before(async () => { browser = await launch(); });
@@ -126,14 +127,63 @@ test("no byte leaves from the worker", async () => {
 chromiumOnly("no byte leaves from the worker that the app starts", async () => {
   const session = await open(browser, { prefix: "/a/b/" });
   const appeared = session.page.waitForEvent("worker");
-  const trace = { traceEvents: [{ ph: "X", cat: "kernel", name: "k", pid: 0, tid: 7, ts: 1, dur: 2, args: { stream: 7 } }] };
-  const file = { name: "one.json", mimeType: "application/json", buffer: Buffer.from(JSON.stringify(trace)) };
+  const file = { name: "one.json", mimeType: "application/json", buffer: Buffer.from(JSON.stringify(TRACE)) };
   await session.page.locator("input[type=file]").first().setInputFiles(file);
   const ways = { ...WAYS_OUT, ...WAYS_OUT_OF_WORKERS };
   await tryAll(ways, session.foreign, inPage(await appeared, ways));
   assert.deepEqual(session.foreign.hits, []);
   await session.close({ clean: false });
 });
+
+const TRACE = { traceEvents: [{ ph: "X", cat: "kernel", name: "k", pid: 0, tid: 7, ts: 1, dur: 2, args: { stream: 7 } }] };
+const BLOCK = { address: 4096, size: 1024, requested_size: 1000, state: "active_allocated", frames: [] };
+const SNAPSHOT = {
+  segments: [{ device: 0, address: 4096, total_size: 1024, allocated_size: 1024, active_size: 1024, stream: 0, segment_type: "small", blocks: [BLOCK] }],
+  device_traces: [[
+    { action: "segment_alloc", addr: 4096, size: 1024, stream: 0, time_us: 1, frames: [] },
+    { action: "alloc", addr: 4096, size: 1000, stream: 0, time_us: 2, frames: [] },
+  ]],
+};
+
+function written(name, content) {
+  const file = path.join(scratch(), name);
+  fs.writeFileSync(file, JSON.stringify(content));
+  return file;
+}
+
+// The programs that are loaded later are workers of their own.
+for (const [what, content, looks, programs] of [
+  ["memory snapshot", SNAPSHOT, (page) => id(page, "view-snapshot").waitFor(PATIENCE), ["snapshot-"]],
+  ["trace", TRACE, (page) => view(page, "timeline"), ["triage-", "lanes-"]],
+]) {
+  chromiumOnly(`no byte leaves from the programs that a ${what} starts`, async () => {
+    const session = await open(browser, { prefix: "/a/b/" });
+    const { page, foreign } = session;
+    const workers = [];
+    page.on("worker", (worker) => workers.push(worker));
+    await drop(page, "body", [written("a.json", content)]);
+    await looks(page);
+    for (const program of programs) {
+      // (A worker names its script; one that has ended answers nothing.)
+      const scriptOf = (worker) => worker.evaluate("script").catch(() => "");
+      const found = async () => {
+        for (const worker of workers) if ((await scriptOf(worker)).includes(`/${program}`)) return worker;
+        return undefined;
+      };
+      const deadline = Date.now() + PATIENCE.timeout;
+      let worker = await found();
+      while (worker === undefined && Date.now() < deadline) {
+        await page.waitForTimeout(50);
+        worker = await found();
+      }
+      assert.ok(worker, `${program} is started`);
+      const ways = { ...WAYS_OUT, ...WAYS_OUT_OF_WORKERS };
+      await tryAll(ways, foreign, inPage(worker, ways));
+      assert.deepEqual(foreign.hits, [], program);
+    }
+    await session.close({ clean: false });
+  });
+}
 
 test("text is neither HTML nor the address of a foreign script", async () => {
   const session = await open(browser);
@@ -235,6 +285,10 @@ test("after one visit the page works without a network, and a new deployment is 
   await page.reload();
   await started(page);
   await startWorker(page);
+  // Programs that nobody has used yet are there, too.
+  await drop(page, "body", [written("offline.json", SNAPSHOT)]);
+  await id(page, "view-snapshot").waitFor(PATIENCE);
+  await page.waitForFunction(() => document.querySelector("[data-testid=chapter-moment] p")?.textContent.startsWith("Before event"), null, PATIENCE);
   await session.close();
 });
 

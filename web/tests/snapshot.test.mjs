@@ -142,6 +142,42 @@ test("a person looks at a snapshot: at the peak first, at any event, at a range,
   await session.close();
 });
 
+test("a block is selected by a click and by keys, with its size, state and stack, and followed through time", async () => {
+  const session = await dropped(browser, [file()]);
+  const { page } = session;
+  await id(page, "view-snapshot").waitFor(PATIENCE);
+  await moment(page, "Before event");
+  await page.waitForFunction(() => document.querySelector("[data-testid=surface-blocks]")?.width > 300);
+  const blocks = id(page, "surface-blocks");
+  const selected = (start) => page.waitForFunction((start) => document.querySelector("[data-testid=chapter-block] p")?.textContent.startsWith(start), start, PATIENCE);
+  const none = () => page.waitForFunction(() => !document.querySelector("[data-testid=chapter-block]"), null, PATIENCE);
+  const weights = "Block at 0x40000000: 8.00 MiB requested, 8.00 MiB taken, allocated by event 1 at /app/train.py:10:build, in use until the end of the recording.";
+  // The first row is the name of the pool.
+  await blocks.click({ position: { x: 5, y: 24 } });
+  await selected(weights);
+  assert.ok((await id(page, "announcement").textContent()).includes("Block at 0x40000000"), "it is announced");
+  // (Copying the table would press Escape, which clears the selection.)
+  const stack = async () => (await id(page, "table-block-stack").locator("[role=gridcell]").allInnerTexts()).map((text) => text.trim());
+  assert.deepEqual(await stack(), ["build", "/app/train.py", "10"]);
+  assert.deepEqual(await accessibilityFaults(page), []);
+  // By keys: the block after it, at the peak, and the one before.
+  await blocks.focus();
+  await page.keyboard.press(".");
+  await selected("Block at 0x40e00000: 4.00 MiB requested");
+  assert.deepEqual(await stack(), ["log", "/app/train.py", "30"]);
+  await blocks.focus();
+  // Through time: before it was allocated it is not there.
+  await page.keyboard.press("Home");
+  await none();
+  await page.keyboard.press("End");
+  await selected("Block at 0x40e00000: 4.00 MiB requested");
+  await page.keyboard.press(",");
+  await selected(weights);
+  await page.keyboard.press("Escape");
+  await none();
+  await session.close();
+});
+
 test("a snapshot at 400 pixels in the dark has nothing cut, and a trace beside it stays", async () => {
   const session = await dropped(browser, [file(), example()], { viewport: { width: 400, height: 800 }, colorScheme: "dark" });
   const { page } = session;

@@ -1,4 +1,6 @@
-//! Questions of a person who looks at a chart: what was in use at a moment, and what changed over a range of events.
+//! Questions of a person who looks at a chart: what was in use at a moment, what a block is, and what changed over a range of events.
+
+mod block;
 
 use std::collections::BTreeMap;
 
@@ -443,6 +445,29 @@ mod tests {
         );
         explorer.go(&snapshot, 0);
         assert_eq!(explorer.walk().expect("blocks").held().count(), 1, "and back");
+        assert_eq!(explorer.block(&snapshot, 5120), None, "it is not allocated yet");
+        let block = explorer.block(&snapshot, 4096).expect("a block");
+        assert_eq!(
+            block.intro[0],
+            "Block at 0x1000: 1\u{2009}000 B requested, 1.00 KiB taken, allocated before the first event at <no stack>, in use until the \
+             end of the recording."
+        );
+        assert_eq!(block.intro[1], "No stack of its allocation is recorded.");
+        for (at, state) in [
+            (2, "in use until event 3"),
+            (3, "freed by the program at event 2 and still in use by a stream until event 3"),
+        ] {
+            explorer.go(&snapshot, at);
+            // (Any address within it is its own.)
+            let block = explorer.block(&snapshot, 8192 + 100).expect("a block");
+            assert!(
+                block.intro[0].ends_with(&format!("at b.py:2:g, {state}.")),
+                "{:?}",
+                block.intro
+            );
+            assert_eq!(table(&block, "function"), ["g"]);
+            assert_eq!(table(&block, "line"), ["2"]);
+        }
         explorer.go(&snapshot, 4);
         assert_eq!(table(&explorer.moment(&snapshot), "bytes"), ["1000", "900"]);
     }

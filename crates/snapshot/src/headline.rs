@@ -7,7 +7,8 @@ use crate::amounts::{percent, share, size};
 use crate::classes::Class;
 use crate::findings::{LEAST_CLASS, at};
 use crate::leader::{Leader, leader};
-use crate::report::{OomRow, SnapshotReport, Timeline};
+use crate::ooms::OomRow;
+use crate::report::{SnapshotReport, Timeline};
 use crate::site::{NO_STACK, SiteRow, of_it_in};
 
 /// A call site is named from this share of the bytes on, in percent.
@@ -70,9 +71,10 @@ impl Timeline {
 #[inline(never)]
 fn ran_out(device: &str, timeline: &Timeline, oom: &OomRow) -> String {
     let mut text = format!(
-        "Device {device} ran out of memory: an allocation of {} failed{}, with {} of the {} reserved in use",
+        "Device {device} ran out of memory: an allocation of {} failed{}{}, with {} of the {} reserved in use",
         size(oom.size),
         at(oom),
+        if oom.is_limited() { ", refused by a limit of the process" } else { "" },
         size(oom.live_requested),
         size(oom.reserved)
     );

@@ -5,7 +5,8 @@ use report::units::{count, plural};
 use crate::amounts::{percent, share, size};
 use crate::headline::recurs;
 use crate::model::{LeftOut, Reading};
-use crate::report::{DeviceReport, OomRow, SnapshotReport, Timeline};
+use crate::ooms::OomRow;
+use crate::report::{DeviceReport, SnapshotReport, Timeline};
 use crate::site::NO_STACK;
 use crate::steps::flat;
 

@@ -30,6 +30,8 @@ mod leader;
 mod leaks;
 mod library;
 mod model;
+mod modules;
+mod ooms;
 mod over_time;
 mod phase;
 mod pictures;

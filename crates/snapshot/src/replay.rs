@@ -269,6 +269,7 @@ struct AtLevel {
     /// Bytes from before the first event.
     untraced: i64,
     by_phase: ByPhase,
+    by_stack: Vec<(i64, u64)>,
     references: Vec<SiteRow>,
     sites: Vec<SiteRow>,
 }
@@ -288,6 +289,7 @@ fn at_level(
     let mut sums = Sums::new(sites);
     let (mut bytes, mut untraced) = (0i64, 0i64);
     let mut blocks: Vec<(StackId, i64)> = Vec::new();
+    let mut by_stack = vec![(0, 0); snapshot.stacks.len()];
     for (address, (size, stack)) in &live {
         bytes = bytes.saturating_add(*size);
         let birth = before.get(address).and_then(|index| trace.get(*index));
@@ -297,6 +299,9 @@ fn at_level(
         let stack = birth.map_or(*stack, |event| event.stack);
         sums.add(stack, *size);
         blocks.push((stack, *size));
+        if let Some((sum, count)) = by_stack.get_mut(stack as usize) {
+            (*sum, *count) = (size.saturating_add(*sum), *count + 1);
+        }
     }
     AtLevel {
         count: live.len() as u64,
@@ -304,6 +309,7 @@ fn at_level(
         untraced,
         sites: peak_sites(snapshot, sites, &sums, &blocks, bytes),
         by_phase: sums.phases.clone(),
+        by_stack,
         references: sums.references(),
     }
 }
@@ -355,6 +361,7 @@ pub(crate) fn replay(snapshot: &Snapshot, device: i64, sites: &Sites) -> (Replay
     let of_shown = other.as_ref().unwrap_or(&at_peak);
     shown.untraced_bytes = of_shown.untraced;
     shown.by_phase.clone_from(&of_shown.by_phase);
+    shown.by_stack.clone_from(&of_shown.by_stack);
     let peak_sites = of_shown.sites.clone();
     let replay = Replay {
         agree,

@@ -12,10 +12,11 @@ use crate::cut::{Cut, cut};
 use crate::inside::{callers, inside};
 use crate::leaks::{LeakRow, leaks};
 use crate::model::{Action, Event, Reading, Segment, Snapshot};
+use crate::modules::ModuleRow;
+use crate::ooms::{OomRow, ooms};
 use crate::releases::Releases;
 use crate::replay::{Levels, Replay, replay};
 use crate::site::{ByPhase, SiteRow, Sites, Sums, as_reference};
-use crate::state::{AllocatorState, states_before};
 use crate::steps::StepRow;
 use crate::totals::{FreeBytes, Totals, free_bytes, grouped, ratio, rounded, totals};
 use crate::whatif::WhatIf;
@@ -36,6 +37,8 @@ pub struct SnapshotReport {
     pub(crate) classes: BTreeMap<String, Vec<ClassRow>>,
     /// When cached segments went back to the driver, by device where they did.
     pub(crate) cache_releases: BTreeMap<String, Releases>,
+    /// Memory by module, by device whose stacks have functions `forward`.
+    pub(crate) memory_by_module: BTreeMap<String, Vec<ModuleRow>>,
     /// Memory by step, by device whose steps are marked.
     pub(crate) memory_by_step: BTreeMap<String, Vec<StepRow>>,
     /// The peak that `classes` and findings are of, by device where it is another than the first of several that are equal.
@@ -133,6 +136,9 @@ pub(crate) struct Timeline {
     /// Memory by step; empty where no steps are marked, and where events and segments disagree.
     #[serde(skip)]
     pub(crate) by_step: Vec<StepRow>,
+    /// Memory by module; empty where stacks do not tell, and where events and segments disagree.
+    #[serde(skip)]
+    pub(crate) by_module: Vec<ModuleRow>,
     /// Whether stacks allocate other sizes from step to step; `false` where fewer than two steps are marked.
     #[serde(skip)]
     pub(crate) has_varying_sizes: bool,
@@ -169,28 +175,6 @@ pub(crate) struct Churn {
     pub(crate) turnover: Option<f64>,
 }
 
-/// An allocation that failed.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct OomRow {
-    pub(crate) index: usize,
-    pub(crate) time_us: Option<i64>,
-    pub(crate) size: i64,
-    pub(crate) device_free: Option<i64>,
-    pub(crate) live_requested: i64,
-    pub(crate) reserved: i64,
-    pub(crate) cached_free: i64,
-    pub(crate) largest_cached_free: i64,
-    pub(crate) cached_free_same_stream: i64,
-    pub(crate) fits_if_defragmented: bool,
-    pub(crate) site: String,
-    /// Free bytes of the stream in the default pool, of the segment type that the request uses.
-    #[serde(skip)]
-    pub(crate) cached_free_same_pool: i64,
-    /// Whether no block is freed behind it, so that the sizes of free ranges are exact.
-    #[serde(skip)]
-    pub(crate) is_exact: bool,
-}
-
 /// The figures of the reference program: what a person asks first, and what everything else is computed from.
 pub(crate) fn figures(snapshot: &Snapshot) -> SnapshotReport {
     let sites = Sites::of(&snapshot.stacks);
@@ -205,6 +189,7 @@ pub(crate) fn figures(snapshot: &Snapshot) -> SnapshotReport {
         format: format_facts(snapshot),
         reading: snapshot.reading.clone(),
         cache_releases: BTreeMap::new(),
+        memory_by_module: BTreeMap::new(),
         memory_by_step: BTreeMap::new(),
         classes: BTreeMap::new(),
         shown_peak: BTreeMap::new(),
@@ -341,6 +326,7 @@ fn timeline(snapshot: &Snapshot, device: i64, sites: &Sites) -> Timeline {
         classes: Classes::default(),
         cut: cut(snapshot, device).filter(|_| replay.trace_matches_snapshot),
         by_step: Vec::new(),
+        by_module: Vec::new(),
         has_varying_sizes: false,
         picture: None,
         replay,
@@ -373,49 +359,6 @@ fn churn(trace: &[Event], peak: i64) -> Churn {
         cache_hit_rate: (n > 0).then(|| rounded(1.0 - segment_allocs.min(n) as f64 / n as f64, 9)),
         turnover: (peak != 0).then(|| rounded(ratio(bytes, peak), 6)),
     }
-}
-
-#[inline(never)]
-fn ooms(snapshot: &Snapshot, device: i64, levels: &Levels, sites: &Sites) -> Vec<OomRow> {
-    let trace = snapshot.trace(device);
-    let failed: Vec<usize> = trace
-        .iter()
-        .enumerate()
-        .filter(|(_, event)| event.action == Action::Oom)
-        .map(|(index, _)| index)
-        .collect();
-    let last_free = trace.iter().rposition(|event| event.action == Action::FreeCompleted);
-    let states = states_before(snapshot, device, &failed);
-    let device_index = usize::try_from(device).unwrap_or(usize::MAX);
-    let row = |state: &AllocatorState| {
-        let event = trace.get(state.index)?;
-        let same = state.cached_free_by_stream.get(&event.stream).copied().unwrap_or_default();
-        let free = snapshot.device_free.get(&(device_index, state.index)).copied();
-        // Requests up to 1 MiB use the small pool.
-        let kind = if event.size <= 1 << 20 { "small" } else { "large" };
-        let pool = (event.stream, kind.to_owned(), (0, 0));
-        let at = state.index;
-        Some(OomRow {
-            index: at,
-            time_us: event.time(),
-            size: event.size,
-            device_free: free,
-            live_requested: levels.requested.get(at).copied().unwrap_or_default(),
-            reserved: levels.reserved.get(at).copied().unwrap_or_default(),
-            cached_free: state.cached_free,
-            largest_cached_free: state.largest_cached_free,
-            cached_free_same_stream: same,
-            fits_if_defragmented: event.size <= same.saturating_add(free.unwrap_or_default()),
-            site: sites.name(sites.site(event.stack)).to_owned(),
-            cached_free_same_pool: state
-                .cached_free_by_pool
-                .get(&pool)
-                .copied()
-                .unwrap_or_default(),
-            is_exact: last_free.is_none_or(|last| last < at),
-        })
-    };
-    states.iter().filter_map(row).collect()
 }
 
 impl DeviceReport {

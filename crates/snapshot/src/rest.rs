@@ -6,6 +6,7 @@ use crate::chart::Chart;
 use crate::classes::{Marks, classes};
 use crate::findings::findings;
 use crate::model::{Segment, Snapshot};
+use crate::modules::modules;
 use crate::pictures;
 use crate::releases::releases;
 use crate::report::{ShownPeak, SnapshotReport, Timeline};
@@ -24,6 +25,7 @@ pub(crate) fn complete(snapshot: &Snapshot, mut report: SnapshotReport) -> Snaps
     let SnapshotReport {
         devices,
         classes,
+        memory_by_module,
         memory_by_step,
         what_if: replays,
         cache_releases,
@@ -53,6 +55,9 @@ pub(crate) fn complete(snapshot: &Snapshot, mut report: SnapshotReport) -> Snaps
             let row = ShownPeak { index: shown.index, nth: shown.nth, times: shown.times };
             shown_peak.insert(name.clone(), row);
         }
+        if !timeline.by_module.is_empty() {
+            memory_by_module.insert(name.clone(), timeline.by_module.clone());
+        }
         if !timeline.by_step.is_empty() {
             memory_by_step.insert(name.clone(), timeline.by_step.clone());
         }
@@ -74,6 +79,8 @@ fn add(
         let levels = (&*timeline.levels.requested, &timeline.replay.shown);
         timeline.classes = classes(snapshot, device, levels, sites, marks);
         timeline.by_step = steps(snapshot, device, &timeline.levels);
+        timeline.by_module =
+            modules(&snapshot.stacks, sites, trace, &timeline.replay.shown.by_stack);
         timeline.has_varying_sizes = has_varying_sizes(trace, &timeline.by_step);
     }
     let chart = Chart::new(trace, timeline.levels.clone(), &timeline.replay, sites);

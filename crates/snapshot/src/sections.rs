@@ -17,6 +17,12 @@ use crate::totals::Totals;
 /// Autotuning is told from this share of all allocated bytes on, in percent.
 const LEAST_TUNED: f64 = 10.0;
 
+/// Modules are printed that have this part of the peak: a twentieth.
+const LEAST_OF_PEAK: i64 = 20;
+
+/// With fewer modules to print, call sites say as much: the model, one within it, and what is outside.
+const LEAST_MODULES: usize = 3;
+
 /// Free ranges of a state are told from this share of reserved memory on, in percent.
 const LEAST_FREE: f64 = 10.0;
 
@@ -345,6 +351,9 @@ fn timeline_section(
         section.tables.push(classes_table(timeline));
     }
     add_steps(device, timeline, &mut section);
+    if !timeline.by_module.is_empty() {
+        section.tables.push(modules_table(timeline));
+    }
     section.tables.extend([
         // (Purposes tell more than phases.)
         Table::of("peak-by-phase", "Alive at the peak by phase", &phases)
@@ -366,6 +375,17 @@ fn timeline_section(
         ),
     ]);
     section
+}
+
+/// Memory by module; documents print those with at least a twentieth of the peak, where there are several.
+fn modules_table(timeline: &Timeline) -> Table {
+    let (rows, peak) = (&timeline.by_module, timeline.replay.peak_requested);
+    let is_printed: Vec<bool> =
+        rows.iter().map(|row| row.peak_bytes.saturating_mul(LEAST_OF_PEAK) >= peak).collect();
+    let is_one = is_printed.iter().filter(|is_printed| **is_printed).count() < LEAST_MODULES;
+    Table::of("memory-by-module", "Memory by module", rows)
+        .only_on_page(is_one)
+        .printing(is_printed)
 }
 
 /// Memory by step, where the file has steps.

@@ -28,6 +28,8 @@ pub(crate) struct Shown {
     pub(crate) untraced_bytes: i64,
     /// Bytes in use then by the phase of the stack that allocated.
     pub(crate) by_phase: ByPhase,
+    /// Bytes and blocks in use then, by the stack that allocated.
+    pub(crate) by_stack: Vec<(i64, u64)>,
 }
 
 /// The places where the highest level is reached after a fall, and the first place of it.

@@ -25,11 +25,20 @@ pub struct AllocatorState {
     pub largest_cached_free: i64,
     /// Free bytes per stream.
     pub cached_free_by_stream: BTreeMap<i64, i64>,
-    /// Free bytes per stream, segment type and pool: what one request can use.
+    /// Free ranges per stream, segment type and pool: what one request can use.
     #[serde(skip)]
-    pub(crate) cached_free_by_pool: BTreeMap<(i64, String, (i64, i64)), i64>,
+    pub(crate) gaps_by_pool: BTreeMap<(i64, String, (i64, i64)), Gaps>,
     /// Events that contradict the ranges.
     pub faults: u64,
+}
+
+/// Free ranges, together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Gaps {
+    pub(crate) count: u64,
+    /// Of all of them.
+    pub(crate) bytes: i64,
+    pub(crate) largest: i64,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -156,7 +165,7 @@ pub fn state_before(snapshot: &Snapshot, device: i64, index: usize) -> Allocator
         cached_free: 0,
         largest_cached_free: 0,
         cached_free_by_stream: BTreeMap::new(),
-        cached_free_by_pool: BTreeMap::new(),
+        gaps_by_pool: BTreeMap::new(),
         faults: 0,
     })
 }
@@ -210,7 +219,7 @@ fn state(index: usize, ranges: &Ranges, live: &BTreeMap<u64, i64>) -> AllocatorS
         cached_free: 0,
         largest_cached_free: 0,
         cached_free_by_stream: BTreeMap::new(),
-        cached_free_by_pool: BTreeMap::new(),
+        gaps_by_pool: BTreeMap::new(),
         faults: ranges.faults,
     };
     for (low, (high, tag)) in &ranges.ranges {
@@ -225,7 +234,10 @@ fn state(index: usize, ranges: &Ranges, live: &BTreeMap<u64, i64>) -> AllocatorS
             state.largest_cached_free = state.largest_cached_free.max(bytes);
             *state.cached_free_by_stream.entry(tag.0).or_default() += bytes;
             let pool = (tag.0, tag.1.clone(), tag.2);
-            *state.cached_free_by_pool.entry(pool).or_default() += bytes;
+            let gaps = state.gaps_by_pool.entry(pool).or_default();
+            gaps.count += 1;
+            gaps.bytes = gaps.bytes.saturating_add(bytes);
+            gaps.largest = gaps.largest.max(bytes);
         };
         let mut at = *low;
         for (address, size) in live.range(*low..*high) {

@@ -66,6 +66,9 @@ pub(crate) struct WhatIf {
     /// the recorded peak, which the driver granted.
     pub(crate) refused: Option<i64>,
     pub(crate) runs: Vec<Run>,
+    /// How many sizes the large blocks of the run have.
+    #[serde(skip)]
+    pub(crate) n_sizes: usize,
 }
 
 /// The peak under one setting.
@@ -83,6 +86,9 @@ pub(crate) struct Run {
     pub(crate) fits: bool,
     /// The failed allocations for which there is room, as indexes of events.
     pub(crate) served_ooms: Vec<usize>,
+    /// How many sizes the large blocks have.
+    #[serde(skip)]
+    pub(crate) n_sizes: usize,
 }
 
 /// Where more of the reserved memory stands before the first event, in percent, a replay says nothing of the settings.
@@ -120,6 +126,7 @@ pub(crate) fn what_if(
         retries: 0,
         refused: None,
         runs: Vec::new(),
+        n_sizes: 0,
     };
     let limit = Limit::of(snapshot, device, levels, retries);
     answer.retries = limit.n_retries();
@@ -190,6 +197,7 @@ fn runs(
     }
     limit.check(trace, &start, recorded);
     answer.refused = limit.refused;
+    answer.n_sizes = n_sizes(trace, recorded);
     let mut runs = Vec::new();
     for (setting, settings) in alternatives(recorded, start.ranges.ranges.is_empty()) {
         // pytorch: the setting is ignored where CUDA's virtual memory functions are not used, as on Windows.
@@ -204,9 +212,20 @@ fn runs(
             retries: limit.refused.map(|_| needs.retries),
             fits: needs.fits,
             served_ooms: needs.serves,
+            n_sizes: n_sizes(trace, settings),
         });
     }
     Ok(runs)
+}
+
+/// How many sizes the blocks of the large pool have. (Small ones share segments of 2 MiB, whatever their sizes.)
+#[inline(never)]
+fn n_sizes(trace: &[Event], settings: Settings) -> usize {
+    let large = trace.iter().filter(|event| event.action == Action::Alloc && event.size > MIB);
+    let mut sizes: Vec<i64> = large.map(|event| settings.rounded(event.size)).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes.len()
 }
 
 /// Whether a stack has a path with a drive letter. (The file records no platform.)

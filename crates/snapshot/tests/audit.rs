@@ -115,9 +115,9 @@ fn a_full_device_is_not_fragmented() {
     let said = |key: &str| own[key].as_str().unwrap().to_owned();
     assert_eq!(
         said("hypothesis"),
-        "Capacity: 20.0 MiB in free ranges of its stream and pool and 95.0 MiB free on the device are 115 MiB together, 15.0 MiB more \
-         than the request, but no single range holds it. 98% of the reserved memory is in use: the device is full rather than \
-         fragmented. 980 MiB of the 980 MiB in use at the peak are activations (confidence: low)."
+        "Capacity: 20.0 MiB free in 10 gaps on stream 0 and 95.0 MiB free on the device, 15.0 MiB more than the request, but 98% of \
+         the reserved memory is in use: the device is full rather than fragmented. 980 MiB of the 980 MiB in use at the peak are \
+         activations (confidence: low)."
     );
     let action = said("action");
     assert!(
@@ -145,9 +145,54 @@ fn a_full_device_is_not_fragmented() {
     let own = finding(&run.report(10).0, "out-of-memory")["hypothesis"].clone();
     assert_eq!(
         own,
-        "Fragmentation: 400 MiB in free ranges of its stream and pool and 95.0 MiB free on the device are 495 MiB together, 45.0 MiB \
-         more than the request, but no single range holds it."
+        "Fragmentation: the 450 MiB request would have fit if defragmented: 400 MiB free in 10 gaps on stream 0 and 95.0 MiB free on \
+         the device. The largest gap has 40.0 MiB."
     );
+    // Nothing of the device is needed.
+    let mut run = first_forward(60);
+    run.oom(350, 0);
+    let own = finding(&run.report(10).0, "out-of-memory")["hypothesis"].clone();
+    assert_eq!(
+        own,
+        "Fragmentation: the 350 MiB request would have fit if defragmented: 400 MiB free in 10 gaps on stream 0. The largest gap has \
+         40.0 MiB."
+    );
+}
+
+#[test]
+fn a_limit_of_the_process_is_told_where_the_device_had_room() {
+    let mut run = first_forward(60);
+    run.oom(350, 40_000);
+    let (report, text) = run.report(10);
+    let own = finding(&report, "out-of-memory");
+    assert_eq!(
+        own["hypothesis"],
+        "A limit of the process refused it (torch.cuda.set_per_process_memory_fraction), because the device had 39.1 GiB free and the \
+         segment for the request has 350 MiB. Below the limit, the 350 MiB request would have fit if defragmented: 400 MiB free in 10 \
+         gaps on stream 0."
+    );
+    let action = own["action"].as_str().unwrap();
+    assert!(
+        action.starts_with("Raise the limit, which is below 1.32 GiB, to that at least, or remove it. If it is intended: ")
+            && !action.contains("expandable_segments"),
+        "{action}"
+    );
+    assert_eq!(own["confidence"], "medium");
+    assert!(text.contains(", refused by a limit of the process, with 600 MiB of the"), "{text}");
+    // The driver is asked for more than the request: 11 MiB are a segment of 12 MiB, 1 MiB of 2 MiB, 5 MiB of 20 MiB.
+    for (mib, free, is_limit) in [
+        (11, 11, false),
+        (11, 12, true),
+        (1, 1, false),
+        (1, 2, true),
+        (5, 19, false),
+        (5, 20, true),
+    ] {
+        let mut run = first_forward(100);
+        run.oom(mib, free);
+        let own = finding(&run.report(10).0, "out-of-memory")["hypothesis"].to_string();
+        assert_eq!(own.contains("limit of the process"), is_limit, "{mib} {free}: {own}");
+    }
 }
 
 #[test]

@@ -100,6 +100,57 @@ fn a_split_block_costs_what_the_hand_computes() {
     assert_eq!(rules(&report), ["allocator-max-split-size", "allocator-expandable-segments"]);
 }
 
+/// Requests of `sizes` MiB, each freed before the next: one that no freed block holds gets a segment.
+fn one_at_a_time(sizes: &[i64]) -> Value {
+    let (mut segments, mut events) = (Vec::<(i64, i64)>::new(), Vec::new());
+    for mib in sizes {
+        let size = mib * MIB;
+        // (The best fit is the smallest; a rest above 1 MiB is split off and merged again.)
+        let mut fits: Vec<_> = segments.iter().filter(|it| it.1 >= size).copied().collect();
+        fits.sort_by_key(|it| it.1);
+        let at = fits.first().map_or(A + segments.len() as i64 * 1024 * MIB, |it| it.0);
+        if fits.is_empty() {
+            events.push(event("segment_alloc", at, size));
+            segments.push((at, size));
+        }
+        events.push(event("alloc", at, size));
+        events.extend(free(at, size));
+    }
+    let segments: Vec<Value> =
+        segments.iter().map(|(at, size)| segment(*at, &[(*size, false)])).collect();
+    run(&segments, &events, &defaults())
+}
+
+#[test]
+fn rounding_is_advised_where_it_makes_one_size_of_many_and_saves_memory() {
+    let of = |report: &Value| {
+        let mut findings = report["findings"].as_array().unwrap().iter();
+        findings.find(|it| it["rule"] == "allocator-roundup-power2").cloned()
+    };
+    // Every request is a little larger than all before: 20 segments, of which rounding needs two (112 and 128 MiB, and 160).
+    let grows: Vec<i64> = (0..20).map(|step| 98 + 2 * step).collect();
+    let report = one_at_a_time(&grows);
+    let finding = of(&report).unwrap();
+    let reserved: i64 = grows.iter().sum();
+    let rounded = 112 + 128 + 160;
+    let observation = finding["observation"].as_str().unwrap();
+    assert!(
+        observation.contains(
+            "under roundup_power2_divisions:4 the recorded allocations reserve 400 MiB at most"
+        ) && observation.contains("Its blocks above 1 MiB have 3 sizes, the recorded ones 20."),
+        "{observation}"
+    );
+    let runs = report["what_if"]["0"]["runs"].as_array().unwrap();
+    let run = runs.iter().find(|run| run["setting"] == "roundup_power2_divisions:4").unwrap();
+    assert_eq!(run["saved"], (reserved - rounded) * MIB);
+    assert!(finding["action"].as_str().unwrap().contains("up to a quarter larger"));
+    // Few sizes: the same gain is no reason to round.
+    assert!(of(&one_at_a_time(&[98, 100, 102, 104, 106, 108])).is_none());
+    // The same sizes, the largest first: its block holds all others, and rounding would only make it larger.
+    let falls: Vec<i64> = grows.iter().rev().copied().collect();
+    assert!(of(&one_at_a_time(&falls)).is_none());
+}
+
 #[test]
 fn a_run_that_the_model_does_not_reproduce_has_no_figures() {
     let (segments, events) = split_history();

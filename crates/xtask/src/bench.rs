@@ -62,7 +62,8 @@ pub fn bench(workspace: &Workspace, files: &[String], only: Option<Only>) -> Res
     if files.is_empty() && only.is_none() {
         files.push(default_file(workspace, &scratch)?);
     }
-    let driver = Driver::build(workspace, !files.is_empty() || only == Some(Only::Timeline))?;
+    let has_page = !files.is_empty() || matches!(only, Some(Only::Timeline | Only::Snapshots));
+    let driver = Driver::build(workspace, has_page)?;
     let mut missed = Vec::new();
     if only == Some(Only::Timeline) {
         let trace = files.pop().map_or_else(|| default_file(workspace, &scratch), Ok)?;

@@ -9,7 +9,8 @@ use crate::amounts::{percent, share, size};
 use crate::claim::put;
 use crate::classes::Class;
 use crate::leader::{is_same_function, leader};
-use crate::report::{OomRow, SnapshotReport, Timeline};
+use crate::ooms::OomRow;
+use crate::report::{SnapshotReport, Timeline};
 use crate::site::{NO_STACK, is_line};
 use crate::whatif::WhatIf;
 
@@ -54,7 +55,10 @@ fn one(
     let mut validation = format!(
         "The run needs at least {need}: what was in use and requested at this event.{early}"
     );
-    let (hypothesis, action) = if oom.size <= found.room {
+    let (hypothesis, action) = if oom.is_limited() {
+        validation.clear();
+        at_limit(oom, timeline)
+    } else if oom.size <= found.room {
         no_range(oom, &found, timeline, (is_served, is_early), &mut validation)
     } else {
         let texts = (&mut observation, &mut validation);
@@ -124,7 +128,7 @@ struct Found {
 
 impl Found {
     fn of(oom: &OomRow) -> Self {
-        let (free, granted) = (oom.cached_free_same_pool, oom.device_free.unwrap_or(0));
+        let (free, granted) = (oom.gaps.bytes, oom.device_free.unwrap_or(0));
         Self { free, granted, room: free.saturating_add(granted) }
     }
 }
@@ -140,25 +144,6 @@ fn no_range(
     let (holder, less) = less(timeline);
     let is_fragmented = oom.size <= free
         || oom.size <= room && percent(oom.cached_free_same_stream, oom.reserved) >= LEAST_FREE;
-    let bound = if oom.is_exact {
-        ""
-    } else {
-        " (upper bound: the rounded size of blocks that were freed later is not recorded)"
-    };
-    let sum = match oom.size <= free {
-        true => format!(
-            "the free ranges of its stream and pool have {} together{bound}, the request needs {}",
-            size(free),
-            size(oom.size)
-        ),
-        false => format!(
-            "{} in free ranges of its stream and pool and {} free on the device are {} together{bound}, {} more than the request",
-            size(free),
-            size(granted),
-            size(room),
-            size(room.saturating_sub(oom.size))
-        ),
-    };
     // (A setting makes room only of what is reserved and free.)
     let is_enough =
         oom.size <= free && percent(oom.live_requested, oom.reserved) <= MOST_IN_USE && !is_early;
@@ -180,28 +165,71 @@ fn no_range(
     };
     if is_enough {
         validation.clear();
-    } else if granted > 0 && granted < oom.size {
+    } else if granted > 0 {
         validation.push_str(&format!(
             " A segment for the request needs {} more than is free on the device.",
-            size(oom.size.saturating_sub(granted))
+            size(oom.segment().saturating_sub(granted))
         ));
     }
+    let granted = if oom.size <= free { 0 } else { granted };
     let hypothesis = match is_fragmented {
-        // (The device alone has room.)
-        _ if granted >= oom.size => format!(
-            "{} are free on the device, and the request needs {}: a limit of the process may have refused it \
-             (torch.cuda.set_per_process_memory_fraction).",
-            size(granted),
-            size(oom.size)
-        ),
-        true => format!("Fragmentation: {sum}, but no single range holds it."),
+        true => {
+            let largest = size(oom.gaps.largest);
+            format!("Fragmentation: {}. The largest gap has {largest}.", would_fit(oom, granted))
+        }
         false => format!(
-            "Capacity: {sum}, but no single range holds it. {} of the reserved memory is in use: the device is full rather than \
+            "Capacity: {}, {} more than the request, but {} of the reserved memory is in use: the device is full rather than \
              fragmented.{holder}",
+            gaps(oom, granted),
+            size(room.saturating_sub(oom.size)),
             share(oom.live_requested, oom.reserved)
         ),
     };
     (hypothesis, action)
+}
+
+/// The free ranges of the stream and pool of a request, and what the device would grant.
+fn gaps(oom: &OomRow, granted: i64) -> String {
+    let gaps = &oom.gaps;
+    // (The rounded size of blocks that were freed later is not recorded.)
+    let bound = if oom.is_exact { "" } else { "at most " };
+    let mut text = format!(
+        "{bound}{} free in {} on stream {}",
+        size(gaps.bytes),
+        plural(gaps.count, "gap", "gaps"),
+        oom.stream
+    );
+    if granted > 0 {
+        text.push_str(&format!(" and {} free on the device", size(granted)));
+    }
+    text
+}
+
+/// That a request fits into what is free, if that is in one piece.
+fn would_fit(oom: &OomRow, granted: i64) -> String {
+    format!("the {} request would have fit if defragmented: {}", size(oom.size), gaps(oom, granted))
+}
+
+/// Why a request failed for which the device has room, and what makes room for it.
+fn at_limit(oom: &OomRow, timeline: &Timeline) -> (String, String) {
+    let (_, less) = less(timeline);
+    let free = size(oom.device_free.unwrap_or_default());
+    // (Expandable segments are mapped in pages beyond the limit, so what is reserved is no lower bound of it.)
+    let limit = size(oom.reserved.saturating_add(oom.segment()));
+    let gaps = match oom.size <= oom.gaps.bytes {
+        true => format!(" Below the limit, {}.", would_fit(oom, 0)),
+        false => String::new(),
+    };
+    (
+        format!(
+            "A limit of the process refused it (torch.cuda.set_per_process_memory_fraction), because the device had {free} free and the \
+             segment for the request has {}.{gaps}",
+            size(oom.segment())
+        ),
+        format!(
+            "Raise the limit, which is below {limit}, to that at least, or remove it. If it is intended: {less}"
+        ),
+    )
 }
 
 /// Why a request failed that is larger than all that is free, and what makes room for it.

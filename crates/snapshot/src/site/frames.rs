@@ -221,6 +221,22 @@ impl<'a> Texts<'a> {
         }
     }
 
+    /// The functions `forward` of the program and of packages, the outermost first, and whether each is called as a module.
+    pub(crate) fn forwards(&mut self, frames: &[Frame]) -> (Vec<Frame>, bool) {
+        let (mut chain, mut is_called, mut is_open) = (Vec::new(), true, false);
+        // (Decorators and hooks may be between a call of a module and its `forward`.)
+        for frame in frames.iter().rev() {
+            let (file, name) = (self.shown(frame.filename), self.shown(frame.name));
+            is_open |= file.is_module && name.is_call;
+            if name.is_forward && file.is_python && (!file.is_library || file.is_package) {
+                chain.push(*frame);
+                is_called &= is_open;
+                is_open = false;
+            }
+        }
+        (chain, is_called)
+    }
+
     /// Whether a frame is of the program.
     pub(crate) fn is_own(&mut self, frame: &Frame) -> bool {
         let file = self.shown(frame.filename);

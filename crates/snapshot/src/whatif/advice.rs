@@ -12,6 +12,9 @@ const LEAST_GAIN: f64 = 5.0;
 /// Condition: least gain in bytes; less decides about nothing on a GPU.
 const LEAST_BYTES: i64 = 32 << 20;
 
+/// Condition: sizes of large blocks that the run has at least, where rounding is advised. With fewer a cache finds its blocks again.
+const LEAST_SIZES: usize = 16;
+
 /// Reserved memory that stands before the first event, in percent of the peak, up to which the model speaks for the run.
 const LITTLE_STANDING: f64 = 10.0;
 
@@ -26,6 +29,8 @@ struct Lever {
 
 const EXPANDABLE: &str = "expandable_segments";
 
+const ROUNDUP: &str = "roundup_power2_divisions";
+
 const LEVERS: &[Lever] = &[
     Lever {
         rule: "allocator-expandable-segments",
@@ -39,6 +44,12 @@ const LEVERS: &[Lever] = &[
         why: "Small requests split large free blocks, so later large requests need new segments.",
         caution: ", but not together with expandable_segments (pytorch#193400)",
     },
+    Lever {
+        rule: "allocator-roundup-power2",
+        setting: ROUNDUP,
+        why: "Sizes differ slightly from one allocation to the next, so free blocks do not fit again; rounded ones do.",
+        caution: ": blocks become up to a quarter larger than requested, which the estimate contains",
+    },
 ];
 
 impl Lever {
@@ -47,6 +58,7 @@ impl Lever {
         let is_on =
             |run: &&Run| run.setting.starts_with(self.setting) && !run.setting.ends_with("False");
         let runs = what_if.runs.iter().filter(is_on).filter(|run| run.fits);
+        let runs = runs.filter(|run| self.setting != ROUNDUP || what_if.merges_sizes(run));
         runs.min_by_key(|run| (run.retries, run.peak_reserved))
     }
 }
@@ -73,6 +85,13 @@ pub(crate) fn advice(device: &str, what_if: &WhatIf) -> Vec<Finding> {
         if percent(what_if.start_reserved, recorded) >= LITTLE_STANDING {
             observation
                 .push_str(" Segments that stood before the first event were kept as they are.");
+        }
+        if lever.setting == ROUNDUP {
+            observation.push_str(&format!(
+                " Its blocks above 1 MiB have {} sizes, the recorded ones {}.",
+                count(run.n_sizes as u64),
+                count(what_if.n_sizes as u64)
+            ));
         }
         if what_if.ooms > 0 {
             observation.push_str(" It leaves out the allocations that failed.");
@@ -166,6 +185,11 @@ impl WhatIf {
             plural(retries, "retry", "retries"),
             count(self.retries)
         ))
+    }
+
+    /// Whether a setting makes one size of many: at most half as many are left.
+    fn merges_sizes(&self, run: &Run) -> bool {
+        self.n_sizes >= LEAST_SIZES && run.n_sizes.saturating_mul(2) <= self.n_sizes
     }
 
     /// The run with expandable segments, where they are off.

@@ -10,6 +10,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
+use super::timeline::{ACTS, MOST_MS};
 use super::triage::MEASURED;
 use super::{Driver, Report, Scratch, median, megabytes, number, repeated};
 use crate::shell;
@@ -29,6 +30,10 @@ const MOST_FRAME_MS: f64 = 8.0;
 /// Events of the file that is compared (270 MB), and of the one that is only looked at (2.5 GB would take Python 16 GB).
 const COMPARED: usize = 100_000;
 const LOOKED_AT: usize = 1_000_000;
+/// Events of a file of a gigabyte.
+const HUGE: usize = 400_000;
+/// The page answers a person within this time while it takes that file.
+const MOST_ANSWER_MS: f64 = 1000.0;
 
 /// Measures both files.
 pub(super) fn measure(workspace: &Workspace, driver: &Driver, report: &mut Report) -> Result<()> {
@@ -119,6 +124,49 @@ fn look(driver: &Driver, path: &Path, report: &mut Report) -> Result<()> {
         "ms",
         f64::INFINITY,
     );
+    in_browser(driver, path, report)?;
+    gigabyte(driver, path, report)
+}
+
+/// Runs a part of `frames.mjs`.
+fn frames_of(driver: &Driver, what: &str, path: &Path) -> Result<Value> {
+    let mut run = Command::new(&driver.node);
+    run.current_dir(&driver.folder).args(["frames.mjs", what]).arg(path);
+    run.envs(driver.environment.iter().map(|(name, value)| (name, value)));
+    let printed = shell::output(&mut run)?;
+    serde_json::from_str(&printed).with_context(|| format!("the driver printed {printed:?}"))
+}
+
+/// Frames of the picture of memory in Chromium, on the page's thread and in the program that draws.
+fn in_browser(driver: &Driver, path: &Path, report: &mut Report) -> Result<()> {
+    println!("the same in Chromium: script in a frame, 95th percentile and longest");
+    let found = frames_of(driver, "snapshot", path)?;
+    for (act, thread) in ACTS.iter().flat_map(|act| [(act, "main"), (act, "worker")]) {
+        let (p95, max) = (&found[act][thread]["p95"], &found[act][thread]["max"]);
+        let what = format!("{act}, {thread} thread");
+        let (Some(p95), Some(max)) = (p95.as_f64(), max.as_f64()) else {
+            report.line(&what, "none", Some(("a figure".to_owned(), false)));
+            continue;
+        };
+        let target = Some((format!("<= {MOST_MS:.0} ms"), p95 <= MOST_MS));
+        report.line(&what, &format!("{p95:>8.1} ms {max:>8.1} ms"), target);
+    }
+    Ok(())
+}
+
+/// A snapshot of a gigabyte in Chromium: shown, or refused with a sentence, and the tab answers all the time.
+fn gigabyte(driver: &Driver, path: &Path, report: &mut Report) -> Result<()> {
+    write(path, HUGE, 24)?;
+    println!("{HUGE} events with stacks of 24 frames, in Chromium");
+    let found = frames_of(driver, "large", path)?;
+    println!("{}: {}", megabytes(number(&found["file_bytes"])?), found["said"]);
+    let is_said = found["said"].is_string();
+    let seconds = format!("{:>8.1} s", number(&found["shown_s"])?);
+    report.line("until it says so", &seconds, Some(("says something".to_owned(), is_said)));
+    let bytes = number(&found["most_bytes"])?;
+    report.at_most("memory of the browser, at most", bytes, 1e6, "MB", f64::INFINITY);
+    let ms = number(&found["answered_ms"])?;
+    report.at_most("the page answers within", ms, 1.0, "ms", MOST_ANSWER_MS);
     Ok(())
 }
 

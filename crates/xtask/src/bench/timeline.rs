@@ -15,7 +15,7 @@ use crate::workspace::Workspace;
 const SPEEDSCOPE: &str = "speedscope@1.25.0";
 
 /// A frame at 60 Hz has 16.7 ms; half of it is for scripts, the rest for the browser.
-const MOST_MS: f64 = 8.0;
+pub(super) const MOST_MS: f64 = 8.0;
 /// What is below the pointer is told at once.
 const MOST_HOVER_MS: f64 = 4.0;
 /// From the worker's first answer to the first picture.
@@ -23,7 +23,7 @@ const MOST_FIRST_MS: f64 = 300.0;
 
 const PROGRAMS: [(&str, &str); 3] =
     [("ours", "Kinetoscope"), ("naive", "every slice, each frame"), ("speedscope", "speedscope")];
-const ACTS: [&str; 3] = ["zoom", "pan", "hover"];
+pub(super) const ACTS: [&str; 3] = ["zoom", "pan", "hover"];
 
 pub(super) fn measure(
     workspace: &Workspace,
@@ -34,7 +34,7 @@ pub(super) fn measure(
     let folder = workspace.target.join("xtask/bench/frames");
     fs::create_dir_all(&folder)?;
     let mut run = Command::new(&driver.node);
-    run.current_dir(&driver.folder).arg("frames.mjs").arg(&folder).arg(trace);
+    run.current_dir(&driver.folder).args(["frames.mjs", "timeline"]).arg(&folder).arg(trace);
     run.envs(driver.environment.iter().map(|(name, value)| (name, value)));
     match speedscope(&folder) {
         Ok(page) => {

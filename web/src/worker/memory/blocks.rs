@@ -6,6 +6,7 @@ use kinetoscope::scene::{Anchor, Ink, Tone, shortened};
 
 use super::super::hint::hint;
 use super::{Look, Place};
+use crate::protocol::Surface;
 
 /// Height of a row with the gap below it.
 pub(super) const ROW: f32 = 18.0;
@@ -14,6 +15,8 @@ const BAR: f32 = 14.0;
 const GAP: f32 = 3.0;
 /// Narrower blocks that follow each other are drawn as one.
 const LEAST: f32 = 0.75;
+/// px of the outline of a block that is selected.
+const LEAST_OUTLINE: f32 = 3.0;
 
 /// A piece of a reserved range: what of it lies in one row.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -82,7 +85,7 @@ impl Rows {
     }
 
     /// The address at a point.
-    fn address(&self, x: f32, y: f32) -> Option<(&Range, u64)> {
+    pub(super) fn address(&self, x: f32, y: f32) -> Option<(&Range, u64)> {
         let is_at = |piece: &&Piece| {
             let width = self.px(piece.high - piece.low);
             (piece.y..piece.y + BAR).contains(&y) && (piece.x..=piece.x + width).contains(&x)
@@ -116,6 +119,7 @@ impl Look {
         if self.rows.bytes == 0.0 {
             self.rows = Rows::of(walk.ranges().collect(), &place, self.enlarged);
         }
+        let selected = self.selected.and_then(|address| walk.held_at(address));
         let room = (self.rows.height - place.height).max(0.0);
         self.top = self.top.min(room);
         let is_shown = |y: f32| (-ROW..place.height).contains(&(y - self.top));
@@ -126,6 +130,9 @@ impl Look {
         }
         for piece in self.rows.pieces.iter().filter(|piece| is_shown(piece.y)) {
             self.piece(&mut ink, (explorer, walk), piece);
+            if let Some(held) = selected {
+                ink.extend(self.outline(held, piece));
+            }
         }
         if self.rows.pieces.is_empty() {
             let text = "Nothing is reserved at this moment.".to_owned();
@@ -143,6 +150,59 @@ impl Look {
             hint(&mut ink, size, (x, y), &self.below((explorer, walk), x, y + self.top));
         }
         ink
+    }
+
+    /// Selects the block after the one that is selected, or the one before, in the order in which they are drawn; without one, the
+    /// first.
+    pub(super) fn step(&mut self, is_next: bool) {
+        let place = *self.place(Surface::Blocks);
+        let Some(walk) = self.chosen.as_ref().and_then(Explorer::walk) else { return };
+        if self.rows.bytes == 0.0 {
+            self.rows = Rows::of(walk.ranges().collect(), &place, self.enlarged);
+        }
+        let (mut first, mut before, mut is_found, mut found) = (None, None, false, None);
+        for range in &self.rows.ranges {
+            for held in walk.held_in(range.low, range.high) {
+                first = first.or(Some(held.address));
+                if is_found && is_next {
+                    found = Some(held.address);
+                    is_found = false;
+                } else if Some(held.address) == self.selected {
+                    (is_found, found) = (true, if is_next { self.selected } else { before });
+                }
+                before = Some(held.address);
+            }
+        }
+        let to = found.or(self.selected.filter(|at| walk.held_at(*at).is_some())).or(first);
+        self.pick(to);
+        self.reveal(place.height);
+    }
+
+    /// Scrolls to the block that is selected.
+    fn reveal(&mut self, height: f32) {
+        let is_own =
+            |piece: &&Piece| self.selected.is_some_and(|at| (piece.low..piece.high).contains(&at));
+        if let Some(y) = self.rows.pieces.iter().find(is_own).map(|piece| piece.y)
+            && (y < self.top || y + ROW > self.top + height)
+        {
+            self.top = (y - height / 2.0).clamp(0.0, (self.rows.height - height).max(0.0));
+        }
+    }
+
+    /// The part of a block that lies in a piece, outlined.
+    fn outline(&self, held: &Held, piece: &Piece) -> Option<Ink> {
+        let end = held.address.saturating_add(held.size.unsigned_abs()).min(piece.high);
+        let start = held.address.max(piece.low);
+        if start >= end {
+            return None;
+        }
+        let x = |address: u64| piece.x + self.rows.px(address - piece.low);
+        let (top, low) = (piece.y - self.top, piece.y - self.top + BAR);
+        // (A block of less than a pixel is seen, too.)
+        let (left, right) = (x(start), x(end).max(x(start) + LEAST_OUTLINE));
+        let points = vec![(left, top), (right, top), (right, low), (left, low), (left, top)];
+        // (Blocks have the hue of the accent, too.)
+        Some(Ink::Line { points, tone: Tone::Text })
     }
 
     fn piece(&self, ink: &mut Vec<Ink>, (explorer, walk): (&Explorer, &Walk), piece: &Piece) {

@@ -54,6 +54,10 @@ pub(super) struct Look {
     window: Window,
     /// The state that the cursor stands at.
     cursor: usize,
+    /// An address in the block that is selected.
+    selected: Option<u64>,
+    /// Whether it was selected last, so that it is what is said.
+    is_picked: bool,
     /// The states that a range is between.
     range: Option<(usize, usize)>,
     drag: Option<Drag>,
@@ -83,6 +87,8 @@ impl Look {
             by: By::Event,
             window: Window::of(0.0, 1.0),
             cursor: 0,
+            selected: None,
+            is_picked: false,
             range: None,
             drag: None,
             places: [Place::default(); 2],
@@ -127,6 +133,7 @@ impl Look {
         self.cursor = at.map_or(0, |mark| mark.at);
         // Rows of a memory timeline have no meaning of their own; events of a snapshot are what a person steps through.
         let by_time = !self.timelines.is_empty() && explorer.chart().has_times();
+        self.selected = None;
         (self.range, self.by) = (None, if by_time { By::Time } else { By::Event });
         self.chosen = Some(explorer);
         self.refresh();
@@ -265,6 +272,9 @@ impl Look {
                     (self.columns, self.is_news) = (None, true);
                 }
             }
+            Key::NextSame if in_blocks => self.step(true),
+            Key::PreviousSame if in_blocks => self.step(false),
+            Key::Clear if in_blocks => self.pick(None),
             Key::Clear => {
                 self.range = None;
                 self.is_news = true;
@@ -290,6 +300,15 @@ impl Look {
         self.chosen
             .as_ref()
             .map_or(0.5, |explorer| self.window.share(explorer.chart().place(self.cursor, self.by)))
+    }
+
+    /// Selects the block at an address; of a free range, nothing.
+    fn pick(&mut self, address: Option<u64>) {
+        let walk = self.chosen.as_ref().and_then(Explorer::walk);
+        let held = address.and_then(|at| walk?.held_at(at));
+        self.selected = held.map(|held| held.address);
+        (self.is_picked, self.is_news) = (true, true);
+        self.dirty();
     }
 
     /// Moves the cursor, and the window with it.
@@ -352,6 +371,12 @@ impl Look {
                         let to = self.state_at(at.0);
                         self.go(snapshot, to);
                     }
+                    Some(_) => {
+                        let (x, y) = at;
+                        let address =
+                            self.rows.address(x, y + self.top).map(|(_, address)| address);
+                        self.pick(address);
+                    }
                     _ => self.is_news |= drag.is_some_and(|drag| !drag.pans),
                 }
             }
@@ -412,13 +437,17 @@ impl Look {
     pub(super) fn news(&mut self, snapshot: &Snapshot) -> Option<Looked> {
         let explorer = self.chosen.as_ref().filter(|_| std::mem::take(&mut self.is_news))?;
         let moment = explorer.moment(snapshot);
+        let block = self.selected.and_then(|address| explorer.block(snapshot, address));
         let range = self.range.map(|(from, to)| explorer.change(snapshot, from, to));
         let says = range.as_ref().unwrap_or(&moment).intro.first().cloned().unwrap_or_default();
-        let says = match range {
-            Some(_) => says,
-            None => format!("{says} {}", explorer.event(snapshot, self.cursor)),
+        let is_picked = std::mem::take(&mut self.is_picked);
+        let picked = block.as_ref().filter(|_| is_picked);
+        let says = match (picked.and_then(|block| block.intro.first()), &range) {
+            (Some(block), _) => block.clone(),
+            (None, Some(_)) => says,
+            (None, None) => format!("{says} {}", explorer.event(snapshot, self.cursor)),
         };
-        let chapters = range.into_iter().chain([moment]).map(Chapter::drawn).collect();
+        let chapters = range.into_iter().chain(block).chain([moment]).map(Chapter::drawn).collect();
         Some(Looked {
             device: self.device as u32,
             stacked_by: explorer.stacking().map_or("", Stacking::label).to_owned(),

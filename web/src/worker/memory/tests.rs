@@ -148,3 +148,52 @@ fn a_pointer_shows_what_lies_below_it() {
     let drawn = ink(&mut look, Surface::Memory);
     assert!(texts(&drawn).contains(&"Before event 2"), "{:?}", texts(&drawn));
 }
+
+#[test]
+fn a_block_is_selected_by_click_and_by_keys_and_followed_through_time() {
+    let (snapshot, mut look) = looking();
+    let _drawn = ink(&mut look, Surface::Blocks);
+    look.news(&snapshot);
+    let click = |look: &mut Look, x: f32, y: f32| {
+        for what in [Pointer::Down, Pointer::Up] {
+            look.take(&snapshot, Surface::Blocks, &Input::Pointer { what, x, y, pans: false });
+        }
+    };
+    let outlines = |ink: &[Ink]| {
+        let is_outline = |ink: &&Ink| matches!(ink, Ink::Line { tone: Tone::Text, .. });
+        ink.iter().filter(is_outline).count()
+    };
+    click(&mut look, 5.0, 22.0);
+    let news = look.news(&snapshot).expect("a block");
+    assert!(news.says.starts_with("Block at 0x1000: 1\u{2009}000 B requested"), "{}", news.says);
+    assert_eq!(news.chapters.len(), 2, "the block and the moment");
+    // (It goes on in the second row.)
+    assert_eq!(outlines(&ink(&mut look, Surface::Blocks)), 2);
+    // By keys: the next block, no further than the last, and back.
+    let press = |look: &mut Look, key| {
+        look.take(&snapshot, Surface::Blocks, &Input::Key { key, shift: false });
+        look.news(&snapshot).expect("another block").says
+    };
+    for (key, address) in [
+        (Key::NextSame, "0x1400"),
+        (Key::NextSame, "0x1400"),
+        (Key::PreviousSame, "0x1000"),
+        (Key::PreviousSame, "0x1000"),
+        (Key::NextSame, "0x1400"),
+    ] {
+        let said = press(&mut look, key);
+        assert!(said.starts_with(&format!("Block at {address}:")), "{key:?}: {said}");
+    }
+    // The cursor moves to before its allocation, and back.
+    let chapters = |look: &mut Look, key| {
+        look.take(&snapshot, Surface::Blocks, &Input::Key { key, shift: false });
+        look.news(&snapshot).expect("another moment").chapters.len()
+    };
+    assert_eq!(chapters(&mut look, Key::First), 1, "it is not allocated yet");
+    assert_eq!(chapters(&mut look, Key::Forward), 2);
+    assert_eq!(chapters(&mut look, Key::Clear), 1);
+    // Free memory is no block.
+    click(&mut look, 300.0, 94.0);
+    assert_eq!(look.news(&snapshot).expect("nothing is selected").chapters.len(), 1);
+    assert_eq!(outlines(&ink(&mut look, Surface::Blocks)), 0);
+}
