@@ -5,11 +5,12 @@ use serde_json::Value;
 /// Namespaces whose ops need nothing but PyTorch: no library that registers them, no process group, no packed weights.
 const ALONE: [&str; 2] = ["aten", "prims"];
 
-/// Arguments that the op needs and the profiler records nothing of: a storage, a stream, a list of optional tensors, an undefined
-/// tensor.
+/// Arguments that the op needs and of which the profiler may record nothing: a storage, a stream, a list of optional tensors, an
+/// undefined tensor, a list of symbolic sizes.
 const NEVER: &[(&str, usize)] = &[
     ("set_", 1),
     ("record_stream", 1),
+    ("empty", 0),
     ("index", 1),
     ("index_put", 1),
     ("index_put_", 1),
@@ -149,6 +150,7 @@ mod tests {
     #[test]
     fn a_value_is_missing_where_the_schema_has_no_default() {
         assert!(is_missing("index", 1, false) && !is_missing("index", 0, false));
+        assert!(is_missing("empty", 0, false), "sizes that were symbols");
         assert!(!is_missing("add", 2, true) && is_missing("add", 1, true));
         assert!(is_missing("view", 1, true) && !is_missing("view", 1, false));
         assert!(is_alone("aten") && !is_alone("vllm") && !is_alone("c10d"));
