@@ -6,6 +6,7 @@
 //   node bench.mjs cold FILE           our wasm from its bytes to the kernel table, compilation included
 //   node bench.mjs triage FILE ROLE OTHER  our wasm from its bytes to the artifacts of a pair; ROLE of OTHER is mapping or
 //                                      capture
+//   node bench.mjs host FILE           our wasm: decode, arguments, and the figures of the CPU
 //   node bench.mjs snapshot FILE       our wasm on a memory snapshot: decode, the first figures, what a person looks at, the
 //                                      rest of the report, and 240 frames of pan and zoom
 //   node bench.mjs perfetto FILE       Perfetto's wasm: import, engine already started
@@ -120,6 +121,31 @@ function triage(file, role, other) {
   };
 }
 
+function host(file) {
+  const bytes = fs.readFileSync(file);
+  const { Job, linear_memory: memory } = ourModule();
+  const job = new Job();
+  const before = cpuSeconds();
+  for (const piece of pieces(bytes, pieceBytes(bytes.length))) job.push(piece);
+  const n_events = job.finish_decode();
+  const decoded = cpuSeconds();
+  const decode_memory_bytes = memory().buffer.byteLength;
+  job.start_host_details();
+  for (const piece of pieces(bytes, pieceBytes(bytes.length))) if (!job.push_details(piece)) break;
+  job.finish_details();
+  const read = cpuSeconds();
+  const n_ops = job.host();
+  return {
+    n_events,
+    n_ops,
+    decode_cpu_s: decoded - before,
+    arguments_cpu_s: read - decoded,
+    figures_cpu_s: cpuSeconds() - read,
+    decode_memory_bytes,
+    memory_bytes: memory().buffer.byteLength,
+  };
+}
+
 // The file is read in pieces, as the page's worker does: it may be larger than what one buffer holds.
 function snapshot(file) {
   const { SnapshotJob, linear_memory: memory } = ourModule();
@@ -229,6 +255,6 @@ async function page(file) {
 }
 
 const [what, ...files] = process.argv.slice(2);
-const result = await { ours, cold, triage, snapshot, perfetto, page }[what](...files);
+const result = await { ours, cold, triage, host, snapshot, perfetto, page }[what](...files);
 // Perfetto's engine keeps the process alive; a pipe must be empty before we end it.
 process.stdout.write(JSON.stringify(result), () => process.exit(0));

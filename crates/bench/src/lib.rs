@@ -116,6 +116,25 @@ impl Job {
         Ok(())
     }
 
+    /// The same with what the figures of the CPU need.
+    ///
+    /// # Errors
+    /// Before `finish_decode`.
+    pub fn start_host_details(&mut self) -> Result<(), JsError> {
+        self.reader = Some(DetailsReader::with_host(self.decoded()?, kinetoscope::wants_inputs));
+        Ok(())
+    }
+
+    /// Computes the figures of the CPU, as `kinetoscope cpu` prints them; returns the number of ops by name.
+    ///
+    /// # Errors
+    /// Before `finish_details`.
+    pub fn host(&self) -> Result<u32, JsError> {
+        let details = self.details.as_ref().ok_or_else(out_of_order)?;
+        let index = kinetoscope::HostIndex::of(&self.decoded()?.trace);
+        Ok(kinetoscope::host(&index, details).cpu_ops.ops.len() as u32)
+    }
+
     /// Reads the next bytes of the file again; false once no more are needed.
     ///
     /// # Errors

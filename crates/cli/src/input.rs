@@ -102,17 +102,17 @@ pub fn details_of_host(path: &Path, decoded: &Decoded, version: &Version) -> Res
     read_details(path, DetailsReader::with_host(decoded, wants_inputs), version)
 }
 
-/// Only what the calls of one op were called with, and what [`details_of`] has.
+/// Only what the calls of the ops that `wants` chooses were called with, and what [`details_of`] has.
 ///
 /// # Errors
 /// As [`details_of`].
-pub fn details_of_op(
+pub fn details_of_ops(
     path: &Path,
     decoded: &Decoded,
     version: &Version,
-    op: &str,
+    wants: impl Fn(&str) -> bool,
 ) -> Result<Details> {
-    read_details(path, DetailsReader::with_host(decoded, |name| name == op), version)
+    read_details(path, DetailsReader::with_host(decoded, wants), version)
 }
 
 fn read_details(path: &Path, mut reader: DetailsReader<'_>, version: &Version) -> Result<Details> {

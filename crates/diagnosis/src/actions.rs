@@ -25,6 +25,9 @@ const COMPILE: &str = "torch-compile";
 /// The one of a kernel that the framework has.
 const FRAMEWORK_KERNEL: &str = "framework-kernel";
 
+/// The one that saves memory and no time.
+const RELEASE_TENSORS: &str = "release-tensors";
+
 /// Actions that save less than this share of the recording are left out.
 const LEAST_SHARE: f64 = 0.01;
 
@@ -54,14 +57,16 @@ pub(crate) fn of_one(facts: &Facts<'_>, finding: &Finding) -> Option<Action> {
     worth_it(of_finding(facts, finding)?, window(facts))
 }
 
-/// The action with its share of the whole; `None` where that is too little.
+/// The action with its share of the whole; `None` where that is too little. (A run that keeps the tensors of each step ends when
+/// memory does, so its action needs no time that it saves.)
 fn worth_it(action: Action, (span, whole): (i64, Whole)) -> Option<Action> {
     // (Nothing saves more than an iteration takes without the profiler.)
     let bound_ns = match whole {
         Whole::TimedIterations => action.bound_ns.min(span),
         _ => action.bound_ns,
     };
-    let is_worth_it = bound_ns as f64 >= LEAST_SHARE * span as f64;
+    let is_worth_it =
+        bound_ns as f64 >= LEAST_SHARE * span as f64 || action.remedy == RELEASE_TENSORS;
     let bound_pct = timeline::percent(bound_ns, span);
     is_worth_it.then_some(Action { bound_ns, bound_pct, bound_of: whole, ..action })
 }
@@ -189,6 +194,7 @@ fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
         (Rule::Allocator, "uncached") => &["caching-allocator"],
         (Rule::Allocator, "retries") => &["lower-peak"],
         (Rule::Allocator, _) => &["steady-sizes"],
+        (Rule::Memory, "growth") => &[RELEASE_TENSORS],
         _ => &[],
     }
 }
@@ -253,7 +259,10 @@ fn of_finding(facts: &Facts<'_>, finding: &Finding) -> Option<Action> {
         action: remedy.action.to_owned(),
         remedy: remedy.id,
         hypothesis,
-        bound_ns: finding.bound_ns?,
+        bound_ns: match remedy.id {
+            RELEASE_TENSORS => 0,
+            _ => finding.bound_ns?,
+        },
         bound_pct: 0.0,
         bound_of: Whole::Steps,
         confidence: finding.confidence.min(Confidence::Medium),

@@ -136,3 +136,25 @@ fn the_rank_that_sleeps_is_the_last_to_join_every_bucket() {
     assert_eq!(row(1), (6, 6, 0, 0));
     assert_eq!(json["cpu_calls"][0]["most"], "1");
 }
+
+/// What the programs of two recordings do wrong (`samples/record/cpu.py`): a list keeps the loss of each step with its graph, and one
+/// worker of a data loader sleeps for 12 ms for each of the eight items of a batch.
+#[test]
+fn what_a_program_does_wrong_is_the_first_thing_to_do_about_it() {
+    let samples = testkit::own_trace_samples();
+    let of = |name: &str| {
+        let sample = samples.iter().find(|sample| sample.stem() == name).unwrap();
+        of_file(&sample.bytes())
+    };
+    let leak = of("cpu_leak");
+    let growth = leak.findings.iter().find(|finding| finding.verdict == "growth").unwrap();
+    let kept = "each of 5 steps ends with exactly 160 KiB more allocated than the one before.";
+    assert!(growth.observation.ends_with(kept), "{}", growth.observation);
+    let first = &leak.actions[0];
+    assert_eq!((&*first.rule, &*first.impact()), ("M12", "memory, not time"));
+    let loader = of("cpu_loader_workers");
+    let first = &loader.actions[0];
+    assert_eq!(first.rule, "M9");
+    assert!(first.action.starts_with("The workers of the data loader do not keep up"));
+    assert!(loader.headline.unwrap().starts_with("The data loader takes "));
+}

@@ -1,5 +1,7 @@
 //! A short PyTorch script that calls one op as a trace recorded it: sizes, types, strides and values, and nothing of the model.
 
+mod recorded;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -20,12 +22,18 @@ pub enum NoScript {
     Op(String),
     /// The name is none that `torch.ops` can have.
     Name(String),
+    /// PyTorch alone cannot run the op.
+    NotAlone(String),
     /// Its calls have no sizes.
     Sizes,
     /// There are fewer kinds of calls.
     Kinds(usize),
     /// An argument is a tensor of a type that the script cannot make.
     Type(usize, String),
+    /// The profiler recorded nothing of an argument that the op needs.
+    Argument(usize),
+    /// The file has no values of arguments, and the op needs that of one.
+    Values(usize),
 }
 
 impl fmt::Display for NoScript {
@@ -33,6 +41,17 @@ impl fmt::Display for NoScript {
         match self {
             Self::Op(name) => write!(to, "the trace has no op {name}"),
             Self::Name(name) => write!(to, "{name} is no name of torch.ops"),
+            Self::NotAlone(name) => write!(
+                to,
+                "{name} needs more than PyTorch: a library that registers it, a process group or packed weights"
+            ),
+            Self::Argument(at) => {
+                write!(to, "the trace has nothing of argument {at}, which the op needs")
+            }
+            Self::Values(at) => write!(
+                to,
+                "the trace has no Concrete Inputs, and the op needs the value of argument {at}: record with PyTorch 2.1 or later"
+            ),
             Self::Sizes => {
                 write!(to, "the calls have no Input Dims: record with record_shapes=True")
             }
@@ -65,13 +84,80 @@ pub fn benchmark_script(
     op: &str,
     place: usize,
 ) -> Result<String, NoScript> {
+    let path = path_of(op)?;
+    let id = slices.trace.strings.find(op).ok_or_else(|| NoScript::Op(op.to_owned()))?;
+    let kinds = kinds_of(slices, &device_of_each(&slices.ops, gpu), details, id);
+    let kinds = kinds.ok_or_else(|| NoScript::Op(op.to_owned()))?;
+    let n_kinds = kinds.len();
+    let kind = kinds.get(place).ok_or(match n_kinds {
+        0 => NoScript::Sizes,
+        n => NoScript::Kinds(n),
+    })?;
+    script(path, kind, (place, n_kinds), slices.steps.len())
+}
+
+/// A script of [`all_benchmarks`], or why there is none.
+pub struct Benchmark<'a> {
+    /// Its name.
+    pub op: &'a str,
+    /// The place of the kind: 1 is the one with most time. 0 where the op has no kinds.
+    pub kind: usize,
+    /// How many calls have these arguments.
+    pub calls: u64,
+    /// The script.
+    pub script: Result<String, NoScript>,
+}
+
+/// The scripts of all kinds of all ops, by name of the op. `details` need the strides and concrete inputs of all ops.
+#[must_use]
+pub fn all_benchmarks<'a>(
+    slices: &Slices<'a>,
+    gpu: &GpuSide,
+    details: &Details,
+) -> Vec<Benchmark<'a>> {
+    let device_ns = device_of_each(&slices.ops, gpu);
+    let mut ids: Vec<StringId> =
+        slices.ops.slices.iter().map(|slice| slices.trace.name(slice.row)).collect();
+    ids.sort_unstable_by_key(|id| slices.trace.strings.get(*id));
+    ids.dedup();
+    let mut all = Vec::new();
+    for id in ids {
+        let op = slices.trace.strings.get(id);
+        let kinds = kinds_of(slices, &device_ns, details, id).unwrap_or_default();
+        if kinds.is_empty() {
+            let script = Err(path_of(op).err().unwrap_or(NoScript::Sizes));
+            all.push(Benchmark { op, kind: 0, calls: 0, script });
+        }
+        for (place, kind) in kinds.iter().enumerate() {
+            let script = path_of(op)
+                .and_then(|path| script(path, kind, (place, kinds.len()), slices.steps.len()));
+            all.push(Benchmark { op, kind: place + 1, calls: kind.calls, script });
+        }
+    }
+    all
+}
+
+/// Namespace and name of an op as `torch.ops` has them.
+fn path_of(op: &str) -> Result<(&str, &str), NoScript> {
     let letters = |letter: char| letter.is_ascii_alphanumeric() || "_.".contains(letter);
     let path = op.split_once("::").filter(|(space, name)| {
         [space, name].iter().all(|part| !part.is_empty() && part.chars().all(letters))
     });
+    let path = path.filter(|(space, _)| !space.contains('.'));
     let (space, name) = path.ok_or_else(|| NoScript::Name(op.to_owned()))?;
-    let id = slices.trace.strings.find(op).ok_or_else(|| NoScript::Op(op.to_owned()))?;
-    let device_ns = device_of_each(&slices.ops, gpu);
+    match recorded::is_alone(space) {
+        true => Ok((space, name)),
+        false => Err(NoScript::NotAlone(op.to_owned())),
+    }
+}
+
+/// The calls of an op by their arguments, most time first. `None` without any call.
+fn kinds_of<'a>(
+    slices: &Slices<'_>,
+    device_ns: &[i64],
+    details: &'a Details,
+    id: StringId,
+) -> Option<Vec<Kind<'a>>> {
     let mut kinds: BTreeMap<(StringId, StringId, &str, &str), Kind<'_>> = BTreeMap::new();
     let mut n = 0_u64;
     for (at, slice) in slices.ops.slices.iter().enumerate() {
@@ -90,17 +176,9 @@ pub fn benchmark_script(
         kind.types = details.texts.get(inputs.types);
         (kind.strides, kind.values) = (strides, values);
     }
-    if n == 0 {
-        return Err(NoScript::Op(op.to_owned()));
-    }
     let mut kinds: Vec<Kind<'_>> = kinds.into_values().collect();
     trace::sort_by(&mut kinds, |a, b| (b.device_ns, b.host_ns).cmp(&(a.device_ns, a.host_ns)));
-    let n_kinds = kinds.len();
-    let kind = kinds.get(place).ok_or(match n_kinds {
-        0 => NoScript::Sizes,
-        n => NoScript::Kinds(n),
-    })?;
-    script((space, name), kind, (place, n_kinds), slices.steps.len())
+    (n > 0).then_some(kinds)
 }
 
 fn script(
@@ -120,15 +198,26 @@ fn script(
     if values.is_none() {
         notes.push("Values that are no tensors are not recorded: defaults are used.".to_owned());
     }
+    let autocast = recorded::autocast(name, &types);
+    if autocast.is_some() {
+        notes.push("32-bit and shorter floats: the op ran under torch.autocast.".to_owned());
+    }
+    if COPIES.contains(&name) {
+        notes
+            .push("All tensors are on one device: a copy between devices is not timed.".to_owned());
+    }
     let mut arguments = String::new();
-    for (at, dims) in dims.iter().enumerate() {
+    for (at, own_dims) in dims.iter().enumerate() {
         let own = Argument {
             at,
-            dims,
+            op: name,
+            no_values: values.is_none(),
+            dims: own_dims,
             kind: types.get(at).and_then(Value::as_str).unwrap_or_default(),
             strides: strides.as_ref().and_then(|all| all.get(at)),
             value: values.as_ref().and_then(|all| all.get(at)).and_then(Value::as_str),
-            high: high(name, dims_of(list(kind.dims).unwrap_or_default().first())),
+            high: recorded::high(name, at, &dims, values.as_deref()),
+            least: recorded::least_span(name, at, values.as_deref()),
         };
         arguments.push_str("    ");
         arguments.push_str(&own.text(&mut notes)?);
@@ -151,8 +240,15 @@ fn script(
     for note in notes {
         text.push_str(&format!("# {note}\n"));
     }
+    let harness = match autocast {
+        None => HARNESS.to_owned(),
+        Some(dtype) => HARNESS.replace(
+            "with torch.no_grad():",
+            &format!("with torch.no_grad(), torch.autocast(DEVICE, torch.{dtype}):"),
+        ),
+    };
     text.push_str(
-        &HARNESS
+        &harness
             .replace("NAMESPACE", space)
             .replace("NAME", name)
             .replace("    ARGUMENTS\n", &arguments),
@@ -160,27 +256,20 @@ fn script(
     Ok(text)
 }
 
-fn dims_of(dims: Option<&Value>) -> Vec<i64> {
-    dims.and_then(Value::as_array)
-        .map(|all| all.iter().filter_map(Value::as_i64).collect())
-        .unwrap_or_default()
-}
-
-/// Integers of a tensor are below this: indices must lie in the table. 1 where that is not known: all zeros.
-fn high(op: &str, first: Vec<i64>) -> i64 {
-    match op {
-        "embedding" => first.first().copied().unwrap_or(1).max(1),
-        _ => 1,
-    }
-}
+/// Ops that may copy from one device to another.
+const COPIES: [&str; 3] = ["copy_", "to", "_to_copy"];
 
 struct Argument<'a> {
     at: usize,
+    op: &'a str,
+    /// The file has no values of any argument.
+    no_values: bool,
     dims: &'a Value,
     kind: &'a str,
     strides: Option<&'a Value>,
     value: Option<&'a str>,
     high: i64,
+    least: Option<i64>,
 }
 
 impl Argument<'_> {
@@ -190,7 +279,8 @@ impl Argument<'_> {
                 |value: &&Value| value.as_array().is_some_and(|all| all.iter().all(Value::is_i64));
             let strides =
                 strides.filter(is_list).map_or_else(|| "None".to_owned(), Value::to_string);
-            format!("tensor({dims}, {strides}, torch.{dtype}, {})", self.high)
+            let least = self.least.map_or_else(String::new, |n| format!(", {n}"));
+            format!("tensor({dims}, {strides}, torch.{dtype}, {}{least})", self.high)
         };
         let nested = self.dims.as_array().filter(|all| all.iter().any(Value::is_array));
         if let Some(all) = nested {
@@ -213,6 +303,15 @@ impl Argument<'_> {
             return Err(NoScript::Type(self.at, self.kind.to_owned()));
         }
         let value = self.value.unwrap_or_default();
+        if self.kind == "TensorList" {
+            return Err(NoScript::Argument(self.at));
+        }
+        if value.is_empty() && recorded::is_missing(self.op, self.at, self.no_values) {
+            return Err(match self.no_values {
+                true => NoScript::Values(self.at),
+                false => NoScript::Argument(self.at),
+            });
+        }
         Ok(literal(value).unwrap_or_else(|| {
             if !value.is_empty() {
                 notes.push(format!("Argument {}: its value is left out.", self.at));
@@ -235,6 +334,9 @@ fn dtype(name: &str) -> Option<&'static str> {
         "signedchar" => "int8",
         "unsignedchar" => "uint8",
         "bool" => "bool",
+        "unsignedshort" | "unsignedshortint" => "uint16",
+        "unsignedint" => "uint32",
+        "unsignedlong" | "unsignedlongint" => "uint64",
         "c10::complex<float>" => "complex64",
         "c10::complex<double>" => "complex128",
         "c10::Float8_e4m3fn" => "float8_e4m3fn",
@@ -299,8 +401,26 @@ mod tests {
         assert!(text.starts_with("# aten::mul alone, with recorded arguments (kind 1 of 2 by time).\n# In the trace: 4 calls in 2 steps, 2.500 us on the GPU each, on average.\n"), "{text}");
         assert!(text.contains("    tensor([8,4], [4,1], torch.bfloat16, 1),\n    tensor([4,8], [1,4], torch.bfloat16, 1),\n    1,\n"), "{text}");
         assert!(text.contains("torch.ops.aten.mul"), "{text}");
+        assert_eq!(path_of("vllm::rms_norm"), Err(NoScript::NotAlone("vllm::rms_norm".into())));
+        assert_eq!(path_of("torch.x::f"), Err(NoScript::Name("torch.x::f".into())));
         let none = Kind { dims: "[[8]]", types: r#"["c10::Unknown"]"#, ..Kind::default() };
         let failed = script(("aten", "mul"), &none, (0, 1), 0);
         assert_eq!(failed, Err(NoScript::Type(0, "c10::Unknown".into())));
+        let mixed = Kind { types: r#"["c10::BFloat16","float","Scalar"]"#, ..kind };
+        let text = script(("aten", "addmm"), &mixed, (0, 1), 0).unwrap();
+        assert!(text.contains("torch.autocast(DEVICE, torch.bfloat16):\n"), "{text}");
+        // A list of indices, and a file that has no values.
+        let index = Kind {
+            dims: "[[8],[]]",
+            types: r#"["float",""]"#,
+            values: r#"["",""]"#,
+            ..Kind::default()
+        };
+        assert_eq!(script(("aten", "index"), &index, (0, 1), 0), Err(NoScript::Argument(1)));
+        let view = Kind { types: r#"["float","GenericList"]"#, values: "", ..index };
+        assert_eq!(script(("aten", "view"), &view, (0, 1), 0), Err(NoScript::Values(1)));
+        let list =
+            Kind { dims: "[[]]", types: r#"["TensorList"]"#, values: r#"[""]"#, ..Kind::default() };
+        assert_eq!(script(("aten", "stack"), &list, (0, 1), 0), Err(NoScript::Argument(0)));
     }
 }

@@ -44,7 +44,7 @@ pub use diagnosis::{
     StageWall, WallPart, WallRow, WallTimes, diagnose, diagnose_ranks, diagnosis_json, scaling,
     scaling_section,
 };
-pub use host::benchmark::{NoScript, benchmark_script};
+pub use host::benchmark::{Benchmark, NoScript, all_benchmarks, benchmark_script};
 pub use host::memory_over_time::{MemoryChange, MemoryOverTime, memory_over_time};
 pub use host::{HostIndex, HostReport, host, wants_inputs};
 pub use ingest::{FileKind, NotText, Reader, text_of_file};

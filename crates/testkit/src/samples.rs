@@ -163,8 +163,15 @@ pub fn scene_gz(name: &str) -> Vec<u8> {
 }
 
 /// Recorded with torch.profiler for this project; `samples/README.md` describes them.
-const RECORDINGS: &[&str] =
-    &["cpu_item_syncs", "cpu_mlp_train", "cpu_threads", "gloo_rank0", "gloo_rank1"];
+const RECORDINGS: &[&str] = &[
+    "cpu_item_syncs",
+    "cpu_leak",
+    "cpu_loader_workers",
+    "cpu_mlp_train",
+    "cpu_threads",
+    "gloo_rank0",
+    "gloo_rank1",
+];
 
 /// The same, recorded on a GPU.
 const GPU_RECORDINGS: &[&str] = &[

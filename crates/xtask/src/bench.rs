@@ -3,6 +3,7 @@
 //! Only ratios of CPU time are judged, with one exception whose target is in seconds. Every measurement is a
 //! separate process; ours and Perfetto's alternate, so that load on the machine affects both.
 
+mod host;
 mod repeat;
 mod snapshot;
 mod timeline;
@@ -51,6 +52,8 @@ pub enum Only {
     Pairs,
     /// Memory snapshots.
     Snapshots,
+    /// The CPU's figures.
+    Host,
     /// Frames of the timeline.
     Timeline,
 }
@@ -78,10 +81,14 @@ pub fn bench(workspace: &Workspace, files: &[String], only: Option<Only>) -> Res
         missed.extend(report.missed.iter().map(|what| format!("{}: {what}", file.display())));
     }
     let mut report = Report { missed: Vec::new() };
-    if only != Some(Only::Snapshots) {
+    let wants = |part| only.is_none_or(|only| only == part);
+    if wants(Only::Host) {
+        host::measure(&driver, &scratch, &mut report)?;
+    }
+    if wants(Only::Pairs) {
         triage::measure(workspace, &driver, &mut report)?;
     }
-    if only != Some(Only::Pairs) {
+    if wants(Only::Snapshots) {
         snapshot::measure(workspace, &driver, &mut report)?;
     }
     missed.append(&mut report.missed);

@@ -46,10 +46,10 @@ Commands:
                                --only runs the named checks; --list lists them; --allow-missing
                                skips checks that cannot run
   dist                         build dist/kinetoscope/, a static folder for any web host and path, and its zip
-  bench [--pairs|--snapshots|--timeline] [FILE]...
+  bench [--pairs|--snapshots|--host|--timeline] [FILE]...
                                compare speed with Perfetto's on a trace, and measure memory; compare triage of pairs
                                with the SGLang skill's (--pairs: only this), and memory snapshots with Python
-                               (--snapshots: only this); frames of the timeline with those of speedscope and of naive
+                               (--snapshots: only this); the CPU's figures with decoding (--host: only this); frames of the timeline with those of speedscope and of naive
                                drawing (--timeline: only this, and only if asked for); fails if a target is missed
   pictures                     take the pictures of the documentation from the running page
   golden                       run the tests and write their output as the expected output
@@ -116,6 +116,7 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
                 Some("--pairs") => Some(bench::Only::Pairs),
                 Some("--snapshots") => Some(bench::Only::Snapshots),
                 Some("--timeline") => Some(bench::Only::Timeline),
+                Some("--host") => Some(bench::Only::Host),
                 Some(option) => bail!("unexpected argument {option:?}\n\n{USAGE}"),
             };
             let met = bench::bench(&workspace, &files, only)?;

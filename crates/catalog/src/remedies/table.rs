@@ -988,4 +988,13 @@ pub(super) const REMEDIES: &[Remedy] = &[
         check: "In a new trace, the fused kernel replaces the parts.",
         gates: Gates { platforms: KNOWN_GPU, runs: INFERENCE, ..OPEN },
     },
+    Remedy {
+        id: "release-tensors",
+        what: "loss.item(), detach()",
+        action: "Keep no tensor of a step after it: store loss.item() or tensor.detach().cpu() in lists and logs, and clear lists of \
+                 outputs. A memory snapshot (torch.cuda.memory._record_memory_history) names the line that allocates on a GPU.",
+        why: "A tensor that is kept after its step keeps its graph, with the activations of the step.",
+        check: "In a new trace, every step ends with as much memory allocated as the one before.",
+        gates: OPEN,
+    },
 ];

@@ -80,7 +80,8 @@ fn nothing_that_asks_for_a_fact_passes_without_it() {
         .filter(|remedy| remedy.gates.closed(&nothing).is_none())
         .map(|remedy| remedy.id)
         .collect();
-    assert!(open.is_empty(), "{open:?}");
+    // (Growth is measured, and tensors are kept by the program on every device.)
+    assert_eq!(open, ["release-tensors"]);
 }
 
 #[test]

@@ -55,6 +55,7 @@ fn what_is_missing_is_named() {
         ("aten::relu", None, "record_shapes=True"),
         ("aten::addmm", Some("3"), "the op has 2 kinds of calls"),
         ("addmm", None, "addmm is no name of torch.ops"),
+        ("vllm::rms_norm", None, "vllm::rms_norm needs more than PyTorch"),
     ] {
         let mut arguments = vec!["bench-op", "run.json", "--op", op];
         arguments.extend(more.iter().flat_map(|kind| ["--kind", kind]));
@@ -62,4 +63,23 @@ fn what_is_missing_is_named() {
         assert_eq!(run.code, 1, "{op}");
         assert!(run.stderr.contains(says), "{op}: {}", run.stderr);
     }
+}
+
+#[test]
+fn all_scripts_are_printed_with_the_reasons_of_those_that_there_are_not() {
+    let folder = Folder::new("bench-op-all");
+    folder.write("run.json", trace());
+    let run = folder.run(&["bench-op", "run.json", "--all"]).done();
+    let lines: Vec<serde_json::Value> =
+        run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let place = |line: &serde_json::Value| {
+        (line["op"].as_str().unwrap().to_owned(), line["kind"].as_u64(), line["calls"].as_u64())
+    };
+    let places: Vec<_> = lines.iter().map(place).collect();
+    let addmm = |kind, calls| ("aten::addmm".to_owned(), Some(kind), Some(calls));
+    assert_eq!(places, [addmm(1, 2), addmm(2, 1), ("aten::relu".to_owned(), Some(0), Some(0))]);
+    let one = folder.run(&["bench-op", "run.json", "--op", "aten::addmm"]).done();
+    assert_eq!(lines[0]["script"].as_str(), Some(&*one.stdout));
+    assert!(lines[2]["reason"].as_str().unwrap().contains("record_shapes=True"));
+    assert_eq!(folder.run(&["bench-op", "run.json"]).code, 2, "neither an op nor all");
 }

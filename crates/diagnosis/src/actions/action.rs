@@ -20,7 +20,7 @@ pub struct Action {
     /// Its row in the table of remedies; empty for rows of the overlap table.
     #[serde(skip)]
     pub remedy: &'static str,
-    /// Wall time of the recording that goes away at most, in ns.
+    /// Wall time of the recording that goes away at most, in ns. 0 for what saves memory and no time.
     pub bound_ns: i64,
     /// The same in percent of [`Self::bound_of`].
     pub bound_pct: f64,
@@ -82,6 +82,9 @@ impl Action {
     /// How much goes away at most: an estimate, because other work may take the place of what goes.
     #[must_use]
     pub fn impact(&self) -> String {
+        if self.bound_ns == 0 {
+            return "memory, not time".to_owned();
+        }
         format!(
             "at most {} ({} of {})",
             report::units::time(self.bound_ns),

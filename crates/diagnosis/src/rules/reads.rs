@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use host::HostSlice;
 use report::units::{count, plural, time};
-
+use timeline::intervals::{holds, union};
 use triage::WallPart;
 
 use crate::{Facts, Finding, Level, Rule};
@@ -86,18 +87,34 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         };
         return vec![finding.with("copies.item_family", "reads with a copy", count(on_gpu))];
     }
-    let calls: u64 = rows.iter().map(|(_, row)| row.count).sum();
+    let counts: Vec<(&str, u64)> = rows
+        .iter()
+        .map(|(name, row)| (*name, row.count.saturating_sub(of_optimizer(facts, name))))
+        .filter(|(_, n)| *n > 0)
+        .collect();
+    let calls: u64 = counts.iter().map(|(_, n)| n).sum();
     if calls < n_steps || facts.slices.steps.is_empty() {
         return Vec::new();
     }
     let names: Vec<String> =
-        rows.iter().map(|(name, row)| format!("{} {name}", count(row.count))).collect();
+        counts.iter().map(|(name, n)| format!("{} {name}", count(*n))).collect();
     let text = format!("{} in {} steps.", names.join(" and "), count(n_steps));
     vec![
         Finding::fact(Rule::Reads, "reads", text)
             .means("On a GPU each would wait for all that was launched before.")
             .with("copies.item_family", "reads", count(calls)),
     ]
+}
+
+/// Ops of this name inside the steps of an optimizer: it reads how many steps it has made, which it keeps in the CPU's memory on a
+/// machine with a GPU, too (`_get_value` in `torch/optim/optimizer.py`, PyTorch 2.15).
+fn of_optimizer(facts: &Facts<'_>, name: &str) -> u64 {
+    let slices = facts.slices;
+    let is_step = |range: &&HostSlice| slices.name(range).starts_with("Optimizer.step");
+    let steps = slices.annotations.iter().filter(is_step).map(HostSlice::interval).collect();
+    let steps = union(steps);
+    let own = slices.ops.slices.iter().filter(|op| slices.name(op) == name);
+    own.filter(|op| holds(&steps, op.start_ns)).count() as u64
 }
 
 /// Reads that take most of the time load code, or wait for all work before them: a sum over them and the others describes neither.

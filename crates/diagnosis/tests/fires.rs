@@ -1,0 +1,139 @@
+//! Rules about memory, modules, compilation and the profiler: each fires on a tiny trace, and not on the same without its cause.
+
+#![allow(clippy::unwrap_used, reason = "a test: helpers fail as the tests do")]
+
+mod common;
+
+use common::{diagnosis, launch, of_file};
+use diagnosis::Diagnosis;
+use fixture::{Fixture, slice};
+use testkit::{Kineto, event};
+
+const MS: i64 = 1_000_000;
+
+fn verdicts(diagnosis: &Diagnosis, rule: &str) -> Vec<&'static str> {
+    let own = diagnosis.findings.iter().filter(|finding| finding.rule.id() == rule);
+    own.map(|finding| finding.verdict).collect()
+}
+
+/// Two kernels in a step of 10 ms.
+fn step() -> Fixture {
+    let mut fixture = Fixture::default();
+    fixture.push(slice("user_annotation", "ProfilerStep#3").at(0, 10 * MS).on(1, 1));
+    launch(&mut fixture, "gemm", 1, MS, MS + 4_000, 2 * MS);
+    launch(&mut fixture, "gemm", 2, 8 * MS, 8 * MS + 4_000, MS);
+    fixture
+}
+
+#[test]
+fn calls_that_allocate_count_in_steps_only() {
+    let with = |at: i64| {
+        let mut fixture = step();
+        fixture.push(slice("cuda_runtime", "cudaMalloc").at(at, 2 * MS).on(1, 1));
+        verdicts(&diagnosis(fixture), "M11")
+    };
+    assert_eq!(with(5 * MS), ["in_steps"]);
+    assert!(with(20 * MS).is_empty(), "after the step");
+    assert!(verdicts(&diagnosis(step()), "M11").is_empty());
+}
+
+/// Four steps with 1 MiB at the start; `kept` bytes of each step stay.
+fn steps_that_keep(kept: i64, device: (i64, i64)) -> Diagnosis {
+    let mut trace = Kineto::new();
+    for n in 0..4 {
+        let at = n * 10 * MS;
+        let name = format!("ProfilerStep#{n}");
+        trace.push(event("X", "user_annotation", &name).on(5, 1).at_ns(at).lasting_ns(9 * MS));
+        trace.push(event("X", "cpu_op", "aten::mm").on(5, 1).at_ns(at + MS).lasting_ns(MS));
+        for (after, bytes, total) in
+            [(2, 4096, (1 << 20) + n * kept + 4096), (3, kept - 4096, (1 << 20) + (n + 1) * kept)]
+        {
+            let memory = event("i", "cpu_instant_event", "[memory]")
+                .on(5, 1)
+                .at_ns(at + after * MS)
+                .raw("s", "\"t\"")
+                .arg("Device Type", device.0)
+                .arg("Device Id", device.1)
+                .arg("Addr", 4096 * (n + 1))
+                .arg("Bytes", bytes)
+                .arg("Total Allocated", total)
+                .arg("Total Reserved", 8 << 20);
+            trace.push(memory);
+        }
+    }
+    of_file(trace.text().as_bytes())
+}
+
+#[test]
+fn memory_that_each_step_keeps_is_growth_with_an_action() {
+    let found = steps_that_keep(64 << 10, (0, -1));
+    assert_eq!(verdicts(&found, "M12"), ["growth"]);
+    assert_eq!(found.actions.iter().map(|action| &*action.rule).collect::<Vec<_>>(), ["M12"]);
+    assert_eq!(found.actions[0].impact(), "memory, not time");
+    let steady = steps_that_keep(0, (0, -1));
+    assert!(verdicts(&steady, "M12").is_empty() && steady.actions.is_empty());
+    assert_eq!(verdicts(&steps_that_keep(0, (1, 0)), "M12"), ["peak"]);
+    assert_eq!(verdicts(&steps_that_keep(64 << 10, (1, 0)), "M12"), ["peak", "growth"]);
+}
+
+#[test]
+fn work_that_is_launched_outside_the_frames_of_modules_is_told() {
+    let with = |module_ms: i64| {
+        let mut fixture = step();
+        let frame = slice("python_function", "nn.Module: Linear_0").at(MS / 2, module_ms * MS);
+        fixture.push(frame.on(1, 1));
+        verdicts(&diagnosis(fixture), "M15")
+    };
+    assert_eq!(with(2), ["outside_modules"], "the second kernel is outside");
+    assert!(with(9).is_empty(), "both are inside");
+    assert!(verdicts(&diagnosis(step()), "M15").is_empty(), "no modules are recorded");
+}
+
+#[test]
+fn a_module_that_is_loaded_in_the_recording_is_told() {
+    let with = |call: &str| {
+        let mut fixture = step();
+        fixture.push(slice("cuda_runtime", call).at(4 * MS, 3 * MS).on(1, 1));
+        verdicts(&diagnosis(fixture), "M18")
+    };
+    assert_eq!(with("cuModuleLoadData"), ["module_loads"]);
+    assert!(with("cudaMemsetAsync").is_empty());
+    assert!(verdicts(&diagnosis(step()), "M18").is_empty());
+}
+
+#[test]
+fn frames_of_python_inflate_a_recording_from_three_tenths_on() {
+    let with = |frames: i64| {
+        let mut fixture = step();
+        for n in 0..frames {
+            let frame = slice("python_function", "train.py(3): forward").at(MS + n * 100, 50);
+            fixture.push(frame.on(1, 1));
+        }
+        verdicts(&diagnosis(fixture), "M23")
+    };
+    // (A step, two launches and two kernels are the other slices.)
+    assert_eq!(with(3), ["inflated"]);
+    assert!(with(2).is_empty());
+    assert!(with(0).is_empty());
+}
+
+/// Three steps with ten `aten::item` each, inside a range of this name.
+#[test]
+fn values_that_an_optimizer_reads_of_its_own_counters_are_none_of_the_gpu() {
+    let with = |range: &str| {
+        let mut fixture = Fixture::default();
+        for n in 0..3 {
+            let at = n * 10 * MS;
+            let name = format!("ProfilerStep#{n}");
+            fixture.push(slice("user_annotation", &name).at(at, 9 * MS).on(1, 1));
+            fixture.push(slice("user_annotation", range).at(at + MS, 5 * MS).on(1, 1));
+            for item in 0..10 {
+                let at = at + 2 * MS + item * 1_000;
+                fixture.push(slice("cpu_op", "aten::item").at(at, 500).on(1, 1));
+            }
+        }
+        verdicts(&diagnosis(fixture), "M6")
+    };
+    assert_eq!(with("my loop"), ["reads"]);
+    assert!(with("Optimizer.step#AdamW.step").is_empty());
+}
