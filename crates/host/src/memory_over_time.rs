@@ -15,7 +15,7 @@ use crate::slices::Slices;
 /// The label of what was allocated before the first event.
 pub const BEFORE: &str = "allocated before the first event";
 /// The label of changes that no event records.
-pub(crate) const UNRECORDED: &str = "not recorded by events";
+pub const UNRECORDED: &str = "not recorded by events";
 /// The label of events outside of ops and frames.
 pub const OUTSIDE: &str = "outside of ops";
 

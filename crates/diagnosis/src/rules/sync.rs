@@ -14,7 +14,7 @@ use crate::facts::Device;
 use crate::{Facts, Finding, Level, Rule};
 
 /// What the sentence says where the time up to the next work is much more than that of the waits.
-pub const UNTIL_NEXT: &str = " from them to its next work";
+pub(crate) const UNTIL_NEXT: &str = " from them to its next work";
 /// Waits of less than this share of the window are not worth a word.
 const LEAST_SHARE: f64 = 0.01;
 /// They cost time from this share of the window on.

@@ -70,7 +70,7 @@ fn place(table: &[(&str, usize)], op: &str) -> Option<usize> {
 }
 
 /// Whether PyTorch alone can run the ops of a namespace.
-pub fn is_alone(space: &str) -> bool {
+pub(crate) fn is_alone(space: &str) -> bool {
     ALONE.contains(&space)
 }
 
@@ -98,7 +98,7 @@ pub fn high(op: &str, at: usize, dims: &[Value], values: Option<&[Value]>) -> i6
 }
 
 /// Elements that the storage of a tensor has at least: a view by strides may reach beyond the tensor that it is taken of.
-pub fn least_span(op: &str, at: usize, values: Option<&[Value]>) -> Option<i64> {
+pub(crate) fn least_span(op: &str, at: usize, values: Option<&[Value]>) -> Option<i64> {
     if at != 0 || !["as_strided", "as_strided_"].contains(&op) {
         return None;
     }
