@@ -26,7 +26,8 @@ use crate::features::timeline::queries::clock::together;
 use crate::queries::address::Address;
 use crate::queries::page;
 use crate::queries::status::spoken_text;
-use crate::state::{Action, Dialog, State};
+use crate::shared::Shared;
+use crate::state::{Action, Dialog, FileEntry, State};
 use crate::tasks::{Tasks, artifacts, browser, files, keys, settings};
 use crate::views::{self, FileView};
 
@@ -41,76 +42,15 @@ pub fn App() -> Html {
     let tasks = (*tasks).clone();
     let state = tasks.state();
 
-    // Listeners of the window live as long as the page.
-    {
-        let tasks = tasks.clone();
-        use_effect_with((), move |()| {
-            let listeners = listeners(&tasks);
-            tasks.hear_late();
-            move || drop(listeners)
-        });
-    }
-    use_effect_with(state.keys_on, |on| settings::keep_keys(*on));
-    use_effect_with(state.dock_height, |height| settings::apply_dock_height(*height));
-    use_effect_with(state.tracks.clone(), |tracks| settings::keep_tracks(tracks));
-    use_effect_with(state.perfetto_url.clone(), |url| settings::keep_perfetto_url(url));
-    use_effect_with(state.form.clone(), artifacts::keep_form);
-    use_effect_with(page::title(&state), |title| document().set_title(title));
-    use_effect_with(page::address(&state), show_address);
-    use_effect_with((state.view, state.selected), |_| to_top());
-    use_effect_with(!state.files.is_empty() && !state.is_leaving, |files| {
-        let question = files.then(leaving_question);
-        move || drop(question)
-    });
-
-    let on_files = {
-        let tasks = tasks.clone();
-        Callback::from(move |event: Event| {
-            let input =
-                event.target().and_then(|target| target.dyn_into::<HtmlInputElement>().ok());
-            if let Some(input) = input {
-                tasks.open(files::listed(input.files()));
-                // The same file can be chosen again.
-                input.set_value("");
-            }
-        })
-    };
-    let on_folder = {
-        let tasks = tasks.clone();
-        Callback::from(move |event: Event| {
-            let input =
-                event.target().and_then(|target| target.dyn_into::<HtmlInputElement>().ok());
-            if let Some(input) = input {
-                tasks.open_folder(files::listed(input.files()));
-                input.set_value("");
-            }
-        })
-    };
+    use_listeners(&tasks);
+    use_kept(&state);
     let selected = state.selected_file().cloned();
     let notices = state.notices.iter().enumerate().map(|(place, failure)| {
         let closing = tasks.clone();
         let on_close = Callback::from(move |()| closing.dispatch(Action::NoticeClosed(place)));
         failure_card(failure, About { on_close: Some(on_close), ..About::default() }, &tasks)
     });
-    let shown = selected.as_ref().map(|file| views::Props {
-        file: file.clone(),
-        view: state.view,
-        compare: compare(&state, file.job),
-        chosen: state.chosen(),
-        count_before_window: state.count_before_window,
-        aside: described(&state, file.job),
-        form: state.form.clone(),
-        other_snapshots: other_snapshots(&state, file.job),
-        traces_beside: traces_beside(&state, file.job),
-        together: together(&state, file.job),
-        server_args: state.server_args.clone(),
-        tables: state.tables.clone(),
-        perfetto: state.perfetto.clone(),
-        perfetto_url: state.perfetto_url.clone().into(),
-        theme: state.theme,
-        dock_height: state.dock_height,
-        tasks: tasks.clone(),
-    });
+    let shown = selected.as_ref().map(|file| props(&state, file.clone(), &tasks));
     let with_nav = selected.as_ref().is_some_and(|file| file.has_views());
     let dock = shown.as_ref().filter(|_| state.docked && with_nav).and_then(views::docked);
     use_effect_with((dock.is_some(), state.dock_height), |_| browser::fit_view());
@@ -123,10 +63,7 @@ pub fn App() -> Html {
                 if state.is_newer {
                     { newer(&tasks) }
                 }
-                <input id={files::INPUT_ID} class="visually-hidden" type="file" multiple=true tabindex="-1"
-                    aria-label="Trace files" accept=".json,.gz,application/json,application/gzip" onchange={on_files} data-testid="file-input" />
-                <input id={files::FOLDER_INPUT_ID} class="visually-hidden" type="file" webkitdirectory=true multiple=true tabindex="-1"
-                    aria-label="Folder of trace files" onchange={on_folder} data-testid="folder-input" />
+                { pickers(&tasks) }
                 if !state.files.is_empty() {
                     <FileCards files={state.files.clone()} selected={state.selected} choices={choices::all_choices(&state)} questions={choices::questions(&state)} tasks={tasks.clone()} />
                 }
@@ -150,6 +87,85 @@ pub fn App() -> Html {
             if state.drag_over {
                 { drop_target() }
             }
+        </>
+    }
+}
+
+/// Listeners of the window live as long as the page.
+#[hook]
+fn use_listeners(tasks: &Tasks) {
+    let tasks = tasks.clone();
+    use_effect_with((), move |()| {
+        let listeners = listeners(&tasks);
+        tasks.hear_late();
+        move || drop(listeners)
+    });
+}
+
+/// What follows from a change of the state outside of the views: settings are kept, title and address are those of the view, and the
+/// browser asks before files are lost.
+#[hook]
+fn use_kept(state: &State) {
+    use_effect_with(state.keys_on, |on| settings::keep_keys(*on));
+    use_effect_with(state.dock_height, |height| settings::apply_dock_height(*height));
+    use_effect_with(state.tracks.clone(), |tracks| settings::keep_tracks(tracks));
+    use_effect_with(state.perfetto_url.clone(), |url| settings::keep_perfetto_url(url));
+    use_effect_with(state.form.clone(), artifacts::keep_form);
+    use_effect_with(page::title(state), |title| document().set_title(title));
+    use_effect_with(page::address(state), show_address);
+    use_effect_with((state.view, state.selected), |_| to_top());
+    use_effect_with(!state.files.is_empty() && !state.is_leaving, |files| {
+        let question = files.then(leaving_question);
+        move || drop(question)
+    });
+}
+
+/// What the view of a file is drawn from.
+fn props(state: &State, file: Shared<FileEntry>, tasks: &Tasks) -> views::Props {
+    let job = file.job;
+    views::Props {
+        file,
+        view: state.view,
+        compare: compare(state, job),
+        chosen: state.chosen(),
+        count_before_window: state.count_before_window,
+        aside: described(state, job),
+        form: state.form.clone(),
+        other_snapshots: other_snapshots(state, job),
+        traces_beside: traces_beside(state, job),
+        together: together(state, job),
+        server_args: state.server_args.clone(),
+        tables: state.tables.clone(),
+        perfetto: state.perfetto.clone(),
+        perfetto_url: state.perfetto_url.clone().into(),
+        theme: state.theme,
+        dock_height: state.dock_height,
+        tasks: tasks.clone(),
+    }
+}
+
+/// The browser's own dialogs for files and for a folder.
+fn pickers(tasks: &Tasks) -> Html {
+    let chosen = |open: fn(&Tasks, Vec<web_sys::File>)| {
+        let tasks = tasks.clone();
+        Callback::from(move |event: Event| {
+            let input =
+                event.target().and_then(|target| target.dyn_into::<HtmlInputElement>().ok());
+            if let Some(input) = input {
+                open(&tasks, files::listed(input.files()));
+                // The same file can be chosen again.
+                input.set_value("");
+            }
+        })
+    };
+    let on_files = chosen(|tasks, files| tasks.open(files));
+    let on_folder = chosen(|tasks, files| tasks.open_folder(files));
+    html! {
+        <>
+            <input id={files::INPUT_ID} class="visually-hidden" type="file" multiple=true tabindex="-1"
+                aria-label="Trace files" accept=".json,.gz,application/json,application/gzip" onchange={on_files} data-testid="file-input" />
+            <input id={files::FOLDER_INPUT_ID} class="visually-hidden" type="file" webkitdirectory=true multiple=true tabindex="-1"
+                aria-label="Folder of trace files" onchange={on_folder} data-testid="folder-input" />
         </>
     }
 }
