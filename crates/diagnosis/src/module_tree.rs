@@ -31,6 +31,9 @@ pub struct ModuleTree {
     pub outside_ns: i64,
     /// Part of it whose launch is not in the file.
     pub unlinked_ns: i64,
+    /// Whether the trace is narrowed to a step: then what has no launch is work of another one.
+    #[serde(skip)]
+    pub of_step: bool,
     /// The modules, each before those inside it, in the order of their first calls.
     pub rows: Vec<TreeRow>,
 }
@@ -123,7 +126,8 @@ impl ModuleTree {
         names.sort_unstable();
         names.dedup();
         let n_modules = names.len() as u64;
-        Some(Self { n_modules, device_ns, outside_ns, unlinked_ns, rows })
+        let of_step = trace.part.as_ref().is_some_and(|part| part.step.is_some());
+        Some(Self { n_modules, device_ns, outside_ns, unlinked_ns, of_step, rows })
     }
 }
 

@@ -11,8 +11,8 @@ use crate::intervals::Interval;
 /// The trace within `window`, on the clock of the trace:
 ///
 /// * of the CPU the slices that overlap it, cut at its edges, and other events in it;
-/// * of the GPU what calls in it launched, whenever that runs, and what began in it; of what an earlier step launched and still runs,
-///   the time in it, so that the GPU is not idle then;
+/// * of the GPU what calls in it launched, whenever that runs, and what began in it; of what an earlier step launched, the time up to
+///   the end of the step's own work, so that the GPU is not idle then: a step that the CPU leaves early waits for the one before it;
 /// * all metadata.
 ///
 /// A call that begins before `window` keeps the time that it has in it, but launches nothing there: what it launched belongs to the
@@ -22,15 +22,29 @@ use crate::intervals::Interval;
 pub fn narrow(trace: &Trace, window: Interval, name: &str) -> Trace {
     let (start, end) = window;
     let begins_in = |row: Row| (start..end).contains(&trace.ts_ns(row));
-    let mut launched: Vec<i64> = Vec::new();
+    let (mut launched, mut earlier): (Vec<i64>, Vec<i64>) = (Vec::new(), Vec::new());
     let mut has_launches = false;
     each_launch(trace, |row, correlation| {
         has_launches = true;
-        if trace.flags(row).has(Flags::HAS_TS) && begins_in(row) {
+        if !trace.flags(row).has(Flags::HAS_TS) {
+            return;
+        }
+        if begins_in(row) {
             launched.push(correlation);
+        } else if trace.ts_ns(row) < start {
+            earlier.push(correlation);
         }
     });
     launched.sort_unstable();
+    earlier.sort_unstable();
+    let is_of =
+        |ids: &[i64], row: Row| trace.link(row).is_some_and(|id| ids.binary_search(&id).is_ok());
+    let mut last_ns = end;
+    each_row(trace, |row| {
+        if is_gpu_slice(trace, row) && is_of(&launched, row) {
+            last_ns = last_ns.max(trace.end_ns(row));
+        }
+    });
     let mut narrowed = trace.clone();
     let mut file_start_ns = None;
     each_row(trace, |row| {
@@ -40,8 +54,11 @@ pub fn narrow(trace: &Trace, window: Interval, name: &str) -> Trace {
         let ts_ns = trace.ts_ns(row);
         file_start_ns = Some(file_start_ns.map_or(ts_ns, |first: i64| first.min(ts_ns)));
         if is_gpu_slice(trace, row) {
-            let is_launched = trace.link(row).is_some_and(|id| launched.binary_search(&id).is_ok());
-            if is_launched || begins_in(row) {
+            if is_of(&launched, row) || begins_in(row) {
+                return;
+            }
+            if ts_ns >= end && is_of(&earlier, row) && ts_ns < last_ns {
+                narrowed.set_time(row, ts_ns, trace.end_ns(row).min(last_ns) - ts_ns);
                 return;
             }
             // (Without the launch call of an earlier step it would count as work of this one.)
@@ -93,6 +110,7 @@ mod tests {
         };
         fixture.push(slice("python_function", "train.py(1): main").on(1, 1).at(0, 1_000));
         fixture.push(slice("cpu_op", "aten::before").on(1, 1).at(80, 15));
+        fixture.push(call(70, 0));
         fixture.push(call(85, 1));
         fixture.push(slice("cpu_op", "aten::mm").on(1, 1).at(110, 50));
         fixture.push(call(120, 2));
@@ -100,6 +118,7 @@ mod tests {
         fixture.push(call(215, 3));
         fixture.push(kernel("still").at(90, 15).link(1));
         fixture.push(kernel("earlier").at(105, 40).link(1));
+        fixture.push(kernel("queued before").at(205, 90).link(0));
         fixture.push(kernel("own").at(300, 10).link(2));
         fixture.push(kernel("later").at(310, 10).link(3));
         let trace = fixture.finish();
@@ -113,6 +132,7 @@ mod tests {
                 ("aten::across", 190, 10),
                 ("still", 100, 5),
                 ("earlier", 105, 40),
+                ("queued before", 205, 90),
                 ("own", 300, 10),
             ]
         );

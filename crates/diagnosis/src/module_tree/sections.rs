@@ -188,8 +188,9 @@ impl ModuleTree {
                 text.push_str(&format!(", {} were launched outside modules", of(self.outside_ns)));
             }
             if self.unlinked_ns > 0 {
+                let place = if self.of_step { "this step" } else { "the file" };
                 text.push_str(&format!(
-                    ", and of {} the launch is not in the file",
+                    ", and of {} the launch is not in {place}",
                     of(self.unlinked_ns)
                 ));
             }
