@@ -111,7 +111,7 @@ pub(super) fn takeaways(
         !waits_elsewhere || percent(*exposed_ns, time.span_ns) >= COMMUNICATION_PCT
     });
     // (What a GPU does that is hardly ever busy is no lead.)
-    let is_idle = percent(time.busy_ns, time.span_ns) < IDLE_PCT;
+    let is_idle = !waits_elsewhere && percent(time.busy_ns, time.span_ns) < IDLE_PCT;
     if !first_run && !repeats && !is_idle {
         let mapped_ns = coverage.op_ns.saturating_add(coverage.collective_ns);
         let mapped = percent(mapped_ns, coverage.total_ns) >= MAPPED_PCT;
