@@ -99,11 +99,21 @@ fn all_traces() -> Vec<(String, Vec<u8>)> {
     found
 }
 
+/// Threads of a loader allocate at the same time, and PyTorch's totals are not those of the events in their order: what has no event is
+/// told as such.
+const NOT_ADDING_UP: [&str; 1] = ["cpu_loader_workers"];
+
 #[test]
 fn totals_of_kineto_are_consistent_at_every_event_and_every_step() {
     let (mut traces, mut devices, mut events, mut steps) = (0, 0, 0, 0);
     for (name, bytes) in all_traces() {
         let Some((decoded, details)) = read(&bytes) else { continue };
+        if NOT_ADDING_UP.contains(&name.trim_end_matches(".json.gz")) {
+            let over_time = memory_over_time(&HostIndex::of(&decoded.trace).slices, &details);
+            let has_unrecorded = |of: &MemoryOverTime| of.labels.iter().any(|it| it == UNRECORDED);
+            assert!(over_time.iter().any(has_unrecorded), "{name}: its totals add up now");
+            continue;
+        }
         let index = HostIndex::of(&decoded.trace);
         let ends = step_ends(&decoded.trace);
         traces += 1;
