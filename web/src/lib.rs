@@ -2,9 +2,9 @@
 //!
 //! Constraints of this package, the only one that uses the browser:
 //!
-//! * the page holds no trace and runs no analysis: it shows [`protocol`] values that a worker sends;
-//! * what one feature owns is in its folder of [`features`]; what several share is in the layers;
-//! * [`state`] changes in one pure reducer, [`queries`] derive from it, [`tasks`] run effects;
+//! * the page holds no trace and runs no analysis: it shows `protocol` values that a worker sends;
+//! * what one feature owns is in its folder of `features`; what several share is in the layers;
+//! * `state` changes in one pure reducer, `queries` derive from it, `tasks` run effects;
 //! * no `style` attribute, and nothing from another origin: the page's Content-Security-Policy forbids both;
 //! * `protocol`, `state`, `queries`, also those of a feature, and the worker's core run in native tests.
 // (Only the programs for wasm call all of it; natively tests call what decides something.)

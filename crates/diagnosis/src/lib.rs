@@ -142,7 +142,11 @@ impl Diagnosis {
             (Rule::Copies, "d2d") => finding.bound_ns.is_none() && finding.meaning.is_empty(),
             // (The table of the wall time has the parts, unless two shares differ.)
             (Rule::Busy, "starved" | "under_used" | "ok" | "saturated") => {
-                !self.wall.is_empty() && !finding.observation.contains(", and ")
+                let of_device = |row: &WallRow| {
+                    let is_only = self.wall.iter().all(|other| other.device == row.device);
+                    is_only || finding.device.as_ref() == Some(&row.device)
+                };
+                self.wall.iter().any(of_device) && !finding.observation.contains(", and ")
             }
             // (The headline says what the gaps are.)
             (Rule::Gaps, _) => {

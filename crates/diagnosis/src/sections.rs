@@ -115,11 +115,14 @@ impl Diagnosis {
         }
     }
 
-    /// Whether findings or the wall time tell of more than 1% that is no work of the GPU.
+    /// Whether findings or the wall time tell of more than 1% in which the GPU does not compute.
     fn loses_time(&self) -> bool {
-        let is_work = |row: &&WallRow| row.part == WallPart::Compute;
+        let lost = |rows: &[WallRow]| {
+            let lost = rows.iter().filter(|row| row.part != WallPart::Compute);
+            lost.map(|row| row.share_pct).sum::<f64>() > 1.0
+        };
         self.findings.iter().any(|finding| finding.bound_ns.is_some_and(|ns| ns > 0))
-            || self.wall.iter().filter(is_work).any(|row| row.share_pct < 99.0)
+            || self.bars().any(|(_, rows)| lost(rows))
     }
 
     /// What to do first, then what was found.

@@ -64,7 +64,8 @@ pub fn narrow(trace: &Trace, window: Interval, name: &str) -> Trace {
             // (Without the launch call of an earlier step it would count as work of this one.)
             let is_earlier = has_launches && trace.link(row).is_some() && ts_ns < start;
             if is_earlier && trace.end_ns(row) > start {
-                narrowed.set_time(row, start, trace.end_ns(row).min(end) - start);
+                let until_ns = if is_of(&earlier, row) { last_ns } else { end };
+                narrowed.set_time(row, start, trace.end_ns(row).min(until_ns) - start);
             } else {
                 narrowed.hide(row);
             }
@@ -118,6 +119,7 @@ mod tests {
         fixture.push(call(215, 3));
         fixture.push(kernel("still").at(90, 15).link(1));
         fixture.push(kernel("earlier").at(105, 40).link(1));
+        fixture.push(kernel("long").on(0, 8).at(95, 400).link(0));
         fixture.push(kernel("queued before").at(205, 90).link(0));
         fixture.push(kernel("own").at(300, 10).link(2));
         fixture.push(kernel("later").at(310, 10).link(3));
@@ -132,6 +134,7 @@ mod tests {
                 ("aten::across", 190, 10),
                 ("still", 100, 5),
                 ("earlier", 105, 40),
+                ("long", 100, 210),
                 ("queued before", 205, 90),
                 ("own", 300, 10),
             ]

@@ -210,7 +210,7 @@ fn top_beside_graphs(tables: &DeviceTables, seen: &Seen<'_>) -> Option<String> {
     }
     (pct >= FUSION_PCT).then(|| {
         format!(
-            "Top fusion candidate beside graphs, which save its launches already: {}. Of its GPU time at most {} goes away ({} of {}).",
+            "Top fusion candidate, if graphs save the launches: {}. At most {} of GPU time goes away ({} of {}).",
             best.pattern,
             units::time(gone_ns(best)),
             units::percent(pct),

@@ -71,7 +71,11 @@ pub fn apply(state: &mut State, address: &Address) {
     }
     // (An address without comparisons may be one of a filter of words.)
     if let Some(table) = state.view.main_table().filter(|_| !address.filter.is_empty()) {
-        state.tables.entry(table.to_owned()).or_default().filter.clone_from(&address.filter);
+        let settings = state.tables.entry(table.to_owned()).or_default();
+        // (Its own words, which no address has, stay beside the same comparisons.)
+        if link::compared(&settings.filter) != address.filter {
+            settings.filter.clone_from(&address.filter);
+        }
     }
 }
 
@@ -114,6 +118,11 @@ mod tests {
         assert_eq!(state.tables["kernel-table"].sort, Sort::parse("launches.desc"));
         assert_eq!(state.tables["kernel-table"].filter, ">5us");
         assert_eq!(address(&state).to_hash(), hash);
+        let mut typed = state.clone();
+        let table = typed.tables.get_mut("kernel-table").unwrap();
+        "gemm >5us".clone_into(&mut table.filter);
+        let back = addressed(typed, hash);
+        assert_eq!(back.tables["kernel-table"].filter, "gemm >5us", "words stay");
     }
 
     #[test]

@@ -104,8 +104,11 @@ pub(crate) fn least_span(op: &str, at: usize, values: Option<&[Value]>) -> Optio
     }
     let list = |at: usize| serde_json::from_str::<Vec<i64>>(values?.get(at)?.as_str()?).ok();
     let (sizes, strides) = (list(1)?, list(2)?);
-    let offset: i64 = values?.get(3)?.as_str()?.parse().unwrap_or(0);
-    let steps = sizes.iter().zip(&strides).map(|(size, step)| (size - 1).saturating_mul(*step));
+    // (Left to its default, the offset is 0.)
+    let offset = values?.get(3).and_then(Value::as_str).and_then(|text| text.parse().ok());
+    let offset: i64 = offset.unwrap_or(0);
+    let steps =
+        sizes.iter().zip(&strides).map(|(size, step)| size.saturating_sub(1).saturating_mul(*step));
     Some(steps.fold(offset.saturating_add(1), i64::saturating_add))
 }
 

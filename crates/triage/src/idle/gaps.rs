@@ -165,7 +165,7 @@ pub(crate) struct Gaps {
 
 impl Gaps {
     /// How much of the pauses between queued work rounding may make, where times are whole microseconds and that is most of them, in ns.
-    /// (Start and duration are cut, each by half a microsecond on average.)
+    /// (Start and duration are cut: a kernel that begins where another ends can seem to begin 1 µs later, and no more.)
     pub(crate) fn rounded_ns(&self) -> Option<i64> {
         let is_whole = |gap: &Gap| gap.times.0 % MICROSECOND == 0 && gap.times.1 % MICROSECOND == 0;
         let pauses = || self.all.iter().filter(|gap| gap.between().is_some());
@@ -175,7 +175,7 @@ impl Gaps {
         let (mut all_ns, mut short_ns) = (0_i64, 0_i64);
         for ns in pauses().map(Gap::ns) {
             all_ns = all_ns.saturating_add(ns);
-            if ns <= 2 * MICROSECOND {
+            if ns <= MICROSECOND {
                 short_ns = short_ns.saturating_add(ns);
             }
         }

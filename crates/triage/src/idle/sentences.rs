@@ -225,7 +225,7 @@ impl Device<'_, '_> {
         if let Some(rounded_ns) = self.gaps.rounded_ns() {
             return format!(
                 "; {part} is in {} between kernels or copies that were queued long before{graphs}. The file has whole microseconds: {} \
-                 of it is in pauses of 1 or 2 µs, which rounding alone makes.",
+                 of it is in pauses of 1 µs, which rounding can make.",
                 units::plural(n, "pause", "pauses"),
                 units::time(rounded_ns),
             );

@@ -232,9 +232,9 @@ fn pauses_that_rounding_makes_are_told() {
         }
         gaps_of(fixture).rounded_ns()
     };
-    assert_eq!(rounded(4_000, 2_000), Some(9 * 2_000));
-    assert_eq!(rounded(4_500, 2_000), None, "times are finer than a microsecond");
-    assert_eq!(rounded(4_000, 3_000), None, "pauses that rounding cannot make");
+    assert_eq!(rounded(4_000, 1_000), Some(9 * 1_000));
+    assert_eq!(rounded(4_500, 1_000), None, "times are finer than a microsecond");
+    assert_eq!(rounded(4_000, 2_000), None, "pauses that rounding cannot make");
 }
 
 /// The launches of a stream that is far ahead, and one that is not.
