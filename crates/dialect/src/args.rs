@@ -44,7 +44,7 @@ args! {
     ExternalIdLower b"external id";
     /// ROCm: the name of the kernel that a call launches.
     Kernel b"kernel";
-    /// Blocks of the launch; of some calls of ROCm threads ([`crate::rocm::GRID_IN_THREADS`]).
+    /// Blocks of the launch; of some calls of ROCm threads (`crate::rocm::GRID_IN_THREADS`).
     Grid b"grid";
     /// Threads of a block.
     Block b"block";

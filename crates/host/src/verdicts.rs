@@ -172,7 +172,7 @@ pub struct Graphs {
     pub share_n: Option<f64>,
 }
 
-/// Communication by the names of kernels ([`is_collective_by_name`]): what other tools count, too. The catalog knows more kinds.
+/// Communication by the names of kernels (`is_collective_by_name`): what other tools count, too. The catalog knows more kinds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Communication {
     /// The pattern.

@@ -15,7 +15,7 @@ use crate::types::{Impossible, RepairPlan, Rule};
 /// timestamps of dense streams collide by up to about 4 us (Hyperloom #1116).
 pub(crate) const FLOOR_NS: TimeNs = 100_000;
 
-/// Finds impossible durations: a kernel that runs at least [`FLOOR_NS`] past the next start of its stream
+/// Finds impossible durations: a kernel that runs at least `FLOOR_NS` past the next start of its stream
 /// and wholly swallows the kernel that starts there.
 #[must_use]
 #[inline(never)]

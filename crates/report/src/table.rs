@@ -324,7 +324,7 @@ impl Table {
     }
 
     /// The columns that are shown until a person chooses others: those of [`Table::shown`] that the table has, else
-    /// its first ones; at most [`MOST_SHOWN`]. A column without any value gives its place to the next one.
+    /// its first ones; at most `MOST_SHOWN`. A column without any value gives its place to the next one.
     #[must_use]
     pub fn shown_columns(&self) -> Vec<usize> {
         let has_value =
