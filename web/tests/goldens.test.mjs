@@ -122,11 +122,11 @@ for (const colorScheme of ["light", "dark"]) {
       await session.close();
       const memory = await dropped(browser, [SNAPSHOT], options);
       await id(memory.page, "view-snapshot").waitFor(PATIENCE);
-      await settled(memory.page);
-      await compare(memory.page, `memory-${colorScheme}-${width}`);
       for (const surface of ["memory", "blocks"]) {
         await memory.page.waitForFunction((of) => document.querySelector(`canvas.${of}`)?.width > 200, surface, PATIENCE);
       }
+      await settled(memory.page);
+      await compare(memory.page, `memory-${colorScheme}-${width}`);
       await id(memory.page, "looking").evaluate((section) => section.scrollIntoView({ block: "start" }));
       await memory.page.waitForTimeout(1_000);
       await compare(memory.page, `memory-pictures-${colorScheme}-${width}`);

@@ -15,7 +15,7 @@ pub fn drawing(picture: &Picture) -> Html {
         <figure class="drawing" data-chart={id.clone()} data-testid={format!("drawing-{id}")}>
             <figcaption>{ title }</figcaption>
             // A part that scrolls can be reached by keyboard.
-            <div class="drawing-scroll" role="region" tabindex="0" aria-label={title.clone()}>
+            <div class="drawing-scroll" role="group" tabindex="0" aria-label={title.clone()}>
                 <svg viewBox={view_box.clone()} role="img" aria-label={says.clone()}>
                     { for elements.iter().map(element) }
                 </svg>
