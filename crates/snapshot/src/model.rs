@@ -265,5 +265,26 @@ impl Snapshot {
 
 /// The least bytes that a request takes.
 pub(crate) fn rounded(requested: i64) -> i64 {
-    (requested.saturating_add(511) / 512 * 512).max(512)
+    round_up(requested, 512).max(512)
+}
+
+/// In bytes.
+pub(crate) const MIB: i64 = 1 << 20;
+/// Requests up to this size use the small pool (`kSmallSize` in `c10/cuda/CUDACachingAllocator.cpp`).
+pub(crate) const SMALL: i64 = MIB;
+/// Requests from this size on get a segment of their own size (`kMinLargeAlloc` there).
+const LEAST_OWN: i64 = 10 * MIB;
+
+/// The bytes of the segment that is asked of the driver for a block of `size` bytes (`get_allocation_size` there).
+pub(crate) fn segment_of(size: i64) -> i64 {
+    match size {
+        ..=SMALL => 2 * MIB,
+        size if size < LEAST_OWN => 20 * MIB,
+        size => round_up(size, 2 * MIB),
+    }
+}
+
+/// The next multiple of `unit` from `size` on.
+pub(crate) fn round_up(size: i64, unit: i64) -> i64 {
+    size.saturating_add(unit - 1) / unit * unit
 }

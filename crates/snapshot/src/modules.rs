@@ -137,7 +137,7 @@ pub(crate) fn modules(
             true => stacks.frames(stack),
             false => &[],
         };
-        let (chain, is_called) = texts.forwards(frames);
+        let (chain, n_called) = texts.forwards(frames);
         let mut parent: Option<usize> = None;
         for (depth, frame) in chain.iter().enumerate() {
             let before = depth.checked_sub(1).and_then(|at| chain.get(at));
@@ -156,7 +156,7 @@ pub(crate) fn modules(
             };
             if let Some(row) = rows.get_mut(at) {
                 row.add(sums);
-                if !is_called {
+                if depth >= n_called {
                     row.confidence = Confidence::Medium.id();
                 }
             }

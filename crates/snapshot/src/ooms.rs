@@ -2,12 +2,10 @@
 
 use serde::Serialize;
 
-use crate::model::{Action, Snapshot};
+use crate::model::{Action, SMALL, Snapshot, segment_of};
 use crate::replay::Levels;
 use crate::site::Sites;
 use crate::state::{AllocatorState, Gaps, states_before};
-
-const MIB: i64 = 1 << 20;
 
 /// An allocation that failed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -34,13 +32,9 @@ pub(crate) struct OomRow {
 }
 
 impl OomRow {
-    /// The segment that the allocator asks the driver for (`c10/cuda/CUDACachingAllocator.cpp`, `get_allocation_size`).
+    /// The segment that the allocator asks the driver for.
     pub(crate) fn segment(&self) -> i64 {
-        match self.size {
-            ..=MIB => 2 * MIB,
-            size if size < 10 * MIB => 20 * MIB,
-            size => size.saturating_add(2 * MIB - 1) / (2 * MIB) * (2 * MIB),
-        }
+        segment_of(self.size)
     }
 
     /// Whether the device had room for the segment, so that a limit of the process refused it: the allocator compares what it has
@@ -71,8 +65,7 @@ pub(crate) fn ooms(
         let event = trace.get(state.index)?;
         let same = state.cached_free_by_stream.get(&event.stream).copied().unwrap_or_default();
         let free = snapshot.device_free.get(&(device_index, state.index)).copied();
-        // Requests up to 1 MiB use the small pool.
-        let kind = if event.size <= 1 << 20 { "small" } else { "large" };
+        let kind = if event.size <= SMALL { "small" } else { "large" };
         let pool = (event.stream, kind.to_owned(), (0, 0));
         let at = state.index;
         Some(OomRow {

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::model::{Action, Event, Segment, Snapshot, rounded};
-
-const MIB: i64 = 1 << 20;
+use crate::model::{Action, Event, MIB, Segment, Snapshot, rounded};
 
 /// What a reserved range is: stream, segment type, pool, whether it is expandable.
 pub(crate) type Tag = (i64, String, (i64, i64), bool);

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use crate::amounts::{percent, size};
-use crate::model::{Action, Event, Segment, Snapshot};
+use crate::model::{Action, Event, MIB, Segment, Snapshot};
 use crate::replay::{Levels, Replay};
 use crate::stacks::StackId;
 use crate::state::{Ranges, end};
@@ -24,7 +24,6 @@ pub(crate) use advice::advice;
 pub(crate) use other::Limit;
 use other::needs;
 
-const MIB: i64 = 1 << 20;
 /// Where segments that were not recorded are placed: above every address of a device.
 const ELSEWHERE: u64 = 1 << 60;
 /// Address space between expandable segments that were not recorded.

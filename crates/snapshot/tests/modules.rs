@@ -123,6 +123,17 @@ fn a_forward_that_is_not_called_as_a_module_is_less_sure() {
         .map(|row| row["confidence"].as_str().unwrap())
         .collect();
     assert_eq!(confidence, ["medium", "medium", "none"]);
+    // A direct call within a model leaves the model sure: the frames of the outermost call are the last ones before its `forward`.
+    let mut inner_is_direct = stack(&[(APP, 70), (APP, 56)], true);
+    let frames = inner_is_direct.as_array_mut().unwrap();
+    frames.drain(..CALL.len() + 1);
+    frames.drain(1..=CALL.len());
+    let (found, _) = report(&[(8, inner_is_direct)]);
+    let rows = found["memory_by_module"]["0"].as_array().unwrap();
+    let sure = rows.iter().map(|row| (row["depth"].as_i64(), row["confidence"].as_str()));
+    let sure: std::collections::BTreeMap<_, _> = sure.collect();
+    assert_eq!(sure[&Some(1)], Some("medium"), "{rows:?}");
+    assert!(rows.iter().any(|row| row["confidence"] == "high"), "the model is called: {rows:?}");
     // One model with one module in it: call sites say as much.
     assert!(!text.contains("Memory by module"), "{text}");
     let (found, _) = report(&[(8, stack(&[], true))]);

@@ -221,20 +221,21 @@ impl<'a> Texts<'a> {
         }
     }
 
-    /// The functions `forward` of the program and of packages, the outermost first, and whether each is called as a module.
-    pub(crate) fn forwards(&mut self, frames: &[Frame]) -> (Vec<Frame>, bool) {
-        let (mut chain, mut is_called, mut is_open) = (Vec::new(), true, false);
+    /// The functions `forward` of the program and of packages, the outermost first; and how many of them, from the outermost on, are
+    /// called as modules.
+    pub(crate) fn forwards(&mut self, frames: &[Frame]) -> (Vec<Frame>, usize) {
+        let (mut chain, mut n_called, mut is_open) = (Vec::new(), 0, false);
         // (Decorators and hooks may be between a call of a module and its `forward`.)
         for frame in frames.iter().rev() {
             let (file, name) = (self.shown(frame.filename), self.shown(frame.name));
             is_open |= file.is_module && name.is_call;
             if name.is_forward && file.is_python && (!file.is_library || file.is_package) {
+                n_called += usize::from(is_open && n_called == chain.len());
                 chain.push(*frame);
-                is_called &= is_open;
                 is_open = false;
             }
         }
-        (chain, is_called)
+        (chain, n_called)
     }
 
     /// Whether a frame is of the program.

@@ -6,12 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Settings;
+use crate::model::{MIB, SMALL, round_up, segment_of};
 
-const MIB: i64 = 1 << 20;
-/// Requests up to this size use the small pool (`kSmallSize`).
-pub(super) const SMALL: i64 = MIB;
-/// Requests from this size on get a segment of their own size (`kMinLargeAlloc`).
-const LEAST_OWN: i64 = 10 * MIB;
 /// An unsplit block of at least `max_split_size` may be this much larger than its request (`max_non_split_rounding_size`).
 const MOST_UNSPLIT_REST: i64 = 20 * MIB;
 /// Stands for address space without an end.
@@ -68,10 +64,6 @@ fn length(from: u64, to: u64) -> i64 {
 
 fn end(address: u64, size: i64) -> u64 {
     address.saturating_add(size.unsigned_abs())
-}
-
-fn round_up(size: i64, unit: i64) -> i64 {
-    size.saturating_add(unit - 1) / unit * unit
 }
 
 /// Bytes that expandable segments map at a time.
@@ -244,13 +236,7 @@ impl Pools {
                 self.grow(size, pool)
             }
             None => {
-                let bytes = if size <= SMALL {
-                    2 * MIB
-                } else if size < LEAST_OWN {
-                    20 * MIB
-                } else {
-                    round_up(size, 2 * MIB)
-                };
+                let bytes = segment_of(size);
                 let address = place(bytes)?;
                 self.add_segment(address, bytes, pool);
                 address
