@@ -28,8 +28,6 @@ const PARALLEL: f64 = 1.15;
 const HEADLINE: Priority = Priority::P2;
 /// Below this busy share the categories of GPU time get no sentence, in percent.
 const IDLE_PCT: f64 = 10.0;
-/// What advice of graphs contains, whatever the vendor.
-const GRAPHS: &str = " graphs";
 /// Beside graphs a fusion is a takeaway from this share of the GPU span on, in percent.
 const FUSION_PCT: f64 = 1.0;
 /// The same from which the busy share says nothing.
@@ -94,9 +92,7 @@ pub(super) fn takeaways(
         return Vec::new();
     }
     let cause = idle.as_ref().map(|found| found.cause);
-    let graphs = idle
-        .as_ref()
-        .is_some_and(|found| found.cause == Cause::Paced && found.text.contains(GRAPHS));
+    let graphs = cause == Some(Cause::Paced) && limits.is_some_and(|of| of.advises_graphs);
     let (mut lost, mut rest): (Vec<(i64, String)>, Vec<String>) = (Vec::new(), Vec::new());
     let communicates = communication(seen);
     // (What a first run does, a later one may not: a library tries several algorithms.)

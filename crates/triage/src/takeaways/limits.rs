@@ -25,6 +25,8 @@ pub(crate) struct Limits {
     own_ns: f64,
     /// Whether there are no stages.
     whole: bool,
+    /// Whether what to do is to launch by graphs.
+    pub(super) advises_graphs: bool,
     /// What to do, with a space before it; empty if nothing applies.
     action: String,
 }
@@ -86,6 +88,7 @@ impl Limits {
             "foreach-optimizer",
         ];
         let remedy = if graphs { Vec::new() } else { applicable(&ids, &facts) };
+        let advises_graphs = remedy.first().is_some_and(|remedy| remedy.id.ends_with("graph"));
         let mut action =
             remedy.first().map(|remedy| format!(" {}", remedy.action)).unwrap_or_default();
         if coverage.has_frames {
@@ -99,6 +102,7 @@ impl Limits {
             whole: !staged && !several,
             late_pct: late_ns as f64 * 100.0 / own_ns,
             own_ns,
+            advises_graphs,
             action,
         })
     }
@@ -111,7 +115,7 @@ impl Limits {
 
     /// The sentence where something else costs more.
     pub(super) fn sentence(&self) -> String {
-        let Self { parts, late_ns, late_pct, own_ns, whole: _, action } = self;
+        let Self { parts, late_ns, late_pct, own_ns, action, .. } = self;
         format!(
             "The CPU limits {parts}: the GPU waits for the next launch for {} ({} of {}: busy time and gaps, without set-up and single gaps \
              of 10% of the run or more).{action}",
@@ -134,6 +138,7 @@ mod tests {
             late_pct: 30.0,
             own_ns: 10_000_000.0,
             whole: true,
+            advises_graphs: false,
             action: String::new(),
         };
         let said = limits.sentence();
