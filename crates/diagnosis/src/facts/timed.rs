@@ -1,5 +1,7 @@
 //! What an iteration takes without the profiler, where a person has timed it: then it is known how much of it launches can cost.
 
+use std::collections::BTreeMap;
+
 use host::links::GpuSlice;
 use report::units::{percent, time};
 use timeline::intervals::{holds, length, union};
@@ -124,10 +126,12 @@ impl Device<'_> {
         let iterations = self.facts.iterations.as_ref()?;
         let warm: Vec<&Iteration> =
             iterations.list.iter().filter(|one| one.cold.is_none()).collect();
-        let most = warm.iter().max_by_key(|one| {
-            let n = warm.iter().filter(|other| other.class == one.class).count();
-            (n, std::cmp::Reverse(one.window()))
-        })?;
+        let mut n_of: BTreeMap<&str, usize> = BTreeMap::new();
+        for one in &warm {
+            *n_of.entry(&one.class).or_default() += 1;
+        }
+        // (Of several with as many, the first.)
+        let most = warm.iter().rev().max_by_key(|one| n_of.get(&*one.class))?;
         let class = most.class.clone();
         let (own, others): (Vec<_>, Vec<_>) = warm.iter().partition(|one| one.class == class);
         let n = i64::try_from(own.len()).ok()?;

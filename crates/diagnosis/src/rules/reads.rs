@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use host::HostSlice;
 use report::units::{count, plural, time};
-use timeline::intervals::{holds, union};
+use timeline::intervals::{Interval, holds, union};
 use triage::WallPart;
 
 use crate::{Facts, Finding, Level, Rule};
@@ -87,9 +87,10 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         };
         return vec![finding.with("copies.item_family", "reads with a copy", count(on_gpu))];
     }
+    let steps = optimizer_steps(facts);
     let counts: Vec<(&str, u64)> = rows
         .iter()
-        .map(|(name, row)| (*name, row.count.saturating_sub(of_optimizer(facts, name))))
+        .map(|(name, row)| (*name, row.count.saturating_sub(within(facts, &steps, name))))
         .filter(|(_, n)| *n > 0)
         .collect();
     let calls: u64 = counts.iter().map(|(_, n)| n).sum();
@@ -106,15 +107,19 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     ]
 }
 
-/// Ops of this name inside the steps of an optimizer: it reads how many steps it has made, which it keeps in the CPU's memory on a
-/// machine with a GPU, too (`_get_value` in `torch/optim/optimizer.py`, PyTorch 2.15).
-fn of_optimizer(facts: &Facts<'_>, name: &str) -> u64 {
+/// When optimizers step. An optimizer reads how many steps it has made, which it keeps in the CPU's memory on a machine with a GPU, too
+/// (`_get_value` in `torch/optim/optimizer.py`, PyTorch 2.15).
+fn optimizer_steps(facts: &Facts<'_>) -> Vec<Interval> {
     let slices = facts.slices;
     let is_step = |range: &&HostSlice| slices.name(range).starts_with("Optimizer.step");
-    let steps = slices.annotations.iter().filter(is_step).map(HostSlice::interval).collect();
-    let steps = union(steps);
+    union(slices.annotations.iter().filter(is_step).map(HostSlice::interval).collect())
+}
+
+/// Ops of this name that begin within `times`.
+fn within(facts: &Facts<'_>, times: &[Interval], name: &str) -> u64 {
+    let slices = facts.slices;
     let own = slices.ops.slices.iter().filter(|op| slices.name(op) == name);
-    own.filter(|op| holds(&steps, op.start_ns)).count() as u64
+    own.filter(|op| holds(times, op.start_ns)).count() as u64
 }
 
 /// Reads that take most of the time load code, or wait for all work before them: a sum over them and the others describes neither.
