@@ -65,8 +65,7 @@ fn worth_it(action: Action, (span, whole): (i64, Whole)) -> Option<Action> {
         Whole::TimedIterations => action.bound_ns.min(span),
         _ => action.bound_ns,
     };
-    let is_worth_it =
-        bound_ns as f64 >= LEAST_SHARE * span as f64 || action.remedy == RELEASE_TENSORS;
+    let is_worth_it = bound_ns as f64 >= LEAST_SHARE * span as f64 || action.saves_memory_alone();
     let bound_pct = timeline::percent(bound_ns, span);
     is_worth_it.then_some(Action { bound_ns, bound_pct, bound_of: whole, ..action })
 }

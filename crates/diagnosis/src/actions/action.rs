@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::RELEASE_TENSORS;
 use crate::Confidence;
 
 /// Something to do.
@@ -79,10 +80,15 @@ impl Action {
         [&*self.observation, &*self.hypothesis].join(" ").trim_end().to_owned()
     }
 
+    /// Whether it saves memory and no time.
+    pub(super) fn saves_memory_alone(&self) -> bool {
+        self.remedy == RELEASE_TENSORS
+    }
+
     /// How much goes away at most: an estimate, because other work may take the place of what goes.
     #[must_use]
     pub fn impact(&self) -> String {
-        if self.bound_ns == 0 {
+        if self.saves_memory_alone() {
             return "memory, not time".to_owned();
         }
         format!(

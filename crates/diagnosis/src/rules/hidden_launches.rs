@@ -149,8 +149,16 @@ impl Alike {
     }
 }
 
-/// No class of iterations: the size tells which are alike.
-const SIZED: &str = "sized";
+/// What of the collectives of one kernel a collective is compared with.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Which<'a> {
+    /// All.
+    Any,
+    /// Those of its size.
+    Size(u32),
+    /// Those at its place in iterations of its class: a decode step reduces less than a prefill.
+    Place(&'a str, u32),
+}
 
 /// What the communication of a device would take if each kernel were as fast as the fast ones that are alike.
 fn transfer_ns(facts: &Facts<'_>, device: &Device<'_>) -> i64 {
@@ -164,22 +172,21 @@ fn transfer_ns(facts: &Facts<'_>, device: &Device<'_>) -> i64 {
     trace::sort_by_key(&mut own, |one| (begun(one), one.slice.row));
     // By iteration and kernel: how many came before.
     let mut places: BTreeMap<(usize, StringId), u32> = BTreeMap::new();
-    // By kernel, size or place, and for a place the class of its iterations: a decode step reduces less than a prefill.
-    let mut times: BTreeMap<(StringId, u32, &str), Vec<i64>> = BTreeMap::new();
+    let mut times: BTreeMap<(StringId, Which<'_>), Vec<i64>> = BTreeMap::new();
     for one in own {
         let name = facts.trace.name(one.slice.row);
-        let (which, class) = match (alike, facts.details.collective(one.slice.row)) {
-            (Alike::Kernels, _) => (0, ""),
-            (_, Some(size)) => (size, SIZED),
+        let which = match (alike, facts.details.collective(one.slice.row)) {
+            (Alike::Kernels, _) => Which::Any,
+            (_, Some(size)) => Which::Size(size),
             (_, None) => {
                 let at = iteration(begun(one));
                 let place = places.entry((at, name)).or_default();
                 *place += 1;
                 let own = at.checked_sub(1).and_then(|at| list.get(at));
-                (*place, own.map_or("", |(_, class)| *class))
+                Which::Place(own.map_or("", |(_, class)| *class), *place)
             }
         };
-        times.entry((name, which, class)).or_default().push(one.slice.dur_ns());
+        times.entry((name, which)).or_default().push(one.slice.dur_ns());
     }
     let fast = times.into_values().map(|mut own| {
         trace::sort(&mut own);
