@@ -151,6 +151,9 @@ pub struct Finding {
     pub meaning: String,
     /// The figures.
     pub evidence: Vec<Evidence>,
+    /// Whether the table of the wall time has it, or it limits nothing: a report with wall time leaves it out.
+    #[serde(rename = "aside", skip_serializing_if = "std::ops::Not::not")]
+    pub is_aside: bool,
 }
 
 impl Finding {
@@ -167,7 +170,14 @@ impl Finding {
             observation,
             meaning: String::new(),
             evidence: Vec::new(),
+            is_aside: false,
         }
+    }
+
+    /// Left out of reports where `is_aside`.
+    #[must_use]
+    pub(crate) fn aside(self, is_aside: bool) -> Self {
+        Self { is_aside, ..self }
     }
 
     /// Whether it is a figure of the run that other findings build on, not a cost: nothing would go away.

@@ -88,11 +88,6 @@ impl Diagnosis {
     }
 }
 
-/// A part of the wall time below this share, in percent, costs nothing.
-const LEAST_PCT: f64 = 1.0;
-/// A GPU that computes for less than this, in percent, waits most of the time.
-const HALF_PCT: f64 = 50.0;
-
 impl Diagnosis {
     /// The findings that neither the first sentence, nor an action, nor another finding has said already: those that cost time, and the
     /// figures of the run, each kind once for all devices. `findings` has all.
@@ -117,9 +112,13 @@ impl Diagnosis {
 
     /// Whether it follows from what else is said of the device, or changes nothing: that kernels are short beside an action against launches,
     /// how long the CPU waits beside the values that it reads, what lies outside modules beside their table, one step, reads that cost
-    /// nothing, and figures of the run that the table of the wall time has or that limit nothing. The JSON has all.
+    /// nothing, and what its rule has set aside. The JSON has all.
     fn is_implied(&self, finding: &Finding) -> bool {
         let is_of_device = |device: &Option<String>| *device == finding.device;
+        // (Without wall time the file has nothing else to say.)
+        if finding.is_aside && !self.wall.is_empty() {
+            return true;
+        }
         match (finding.rule, finding.verdict) {
             (Rule::ShortKernels, _) => {
                 let mut launches =
@@ -140,23 +139,10 @@ impl Diagnosis {
             }
             // (What other work hides costs nothing.)
             (Rule::Copies, "d2d") => finding.bound_ns.is_none() && finding.meaning.is_empty(),
-            // (The table of the wall time has the parts, unless two shares differ.)
-            (Rule::Busy, "starved" | "under_used" | "ok" | "saturated") => {
-                let of_device = |row: &WallRow| {
-                    let is_only = self.wall.iter().all(|other| other.device == row.device);
-                    is_only || finding.device.as_ref() == Some(&row.device)
-                };
-                self.wall.iter().any(of_device) && !finding.observation.contains(", and ")
-            }
             // (The headline says what the gaps are.)
             (Rule::Gaps, _) => {
                 let is_it = |one: &&Finding| one.rule == Rule::Busy && one.verdict == "unknown";
                 self.findings.iter().filter(is_it).any(|one| is_of_device(&one.device))
-            }
-            // (A small part of the device keeps nothing from being done.)
-            (Rule::Memory, "peak") => {
-                finding.meaning.is_empty()
-                    && finding.evidence.iter().any(|one| one.what == rules::RESERVED_SHARE)
             }
             // (The headline says it, or the CPU's times are not what the run waits for.)
             (Rule::Profiler, "inflated") => {
@@ -166,24 +152,12 @@ impl Diagnosis {
                 self.headline.as_ref().is_some_and(is_said) || !self.waits_for_the_cpu()
             }
             (Rule::Reads, "negligible") | (Rule::Steps, "single") => true,
-            // (A GPU that goes on working loses nothing by a wait.)
             (Rule::Sync, "host_blocked") => {
                 let mut reads = self.findings.iter().filter(|one| one.verdict == "reads_gpu");
                 reads.any(|one| one.device.is_none() || is_of_device(&one.device))
-                    || (!finding.observation.contains(rules::UNTIL_NEXT)
-                        && self.share_of(WallPart::HostWaits) < LEAST_PCT)
             }
-            // (Where the GPU is seldom busy, its rates are no lead.)
-            (Rule::Flops, "shapes_missing") => self.share_of(WallPart::Compute) < HALF_PCT,
             _ => false,
         }
-    }
-
-    /// The largest share that a part has of a device's wall time, in percent; 100 where no wall time is known.
-    fn share_of(&self, part: WallPart) -> f64 {
-        let own = self.wall.iter().filter(|row| row.part == part);
-        let most = own.map(|row| row.share_pct).fold(0.0, f64::max);
-        if self.wall.is_empty() { 100.0 } else { most }
     }
 
     /// Whether parts of the wall time that recording makes longer are large enough for the first sentence. Where no wall time is known,

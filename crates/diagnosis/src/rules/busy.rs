@@ -72,7 +72,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             time(window_ns)
         );
         let is_whole = device.lost_calls().is_empty();
-        if told.is_some() && is_whole && (told_share - share).abs() > DIFFER {
+        let differs = told.is_some() && is_whole && (told_share - share).abs() > DIFFER;
+        if differs {
             observation.push_str(&format!(", and {} of {of}", percent(100.0 * share)));
         }
         observation.push('.');
@@ -109,6 +110,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         let finding = Finding::fact(Rule::Busy, verdict, observation)
             .level(level)
             .on(device.name)
+            .aside(!differs)
             .with(path, "busy share", percent(100.0 * share));
         Some(if share < 0.8 { finding.bound(idle) } else { finding })
     }).collect()

@@ -4,6 +4,7 @@ use host::custom_ops::{Bound, CustomOpRow};
 use host::flops::FlopsRow;
 use host::traffic::UncoveredRow;
 use report::units::{count, percent, plural, time};
+use triage::WallPart;
 
 use crate::{Confidence, Facts, Finding, Level, Rule};
 
@@ -70,6 +71,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         found.push(
             Finding::fact(Rule::Flops, "shapes_missing", text)
                 .confidence(Confidence::High)
+                .aside(is_seldom_busy(facts))
                 .means(shapes_advice(facts))
                 .with("flops.uncovered", "ops", count(flops.uncovered)),
         );
@@ -125,6 +127,15 @@ fn shapes_advice(facts: &Facts<'_>) -> &'static str {
     } else {
         "Record with record_shapes=True."
     }
+}
+
+/// A GPU that computes for less than this share of its wall time, in percent, waits most of the time: its rates are no lead.
+const BUSY_PCT: f64 = 50.0;
+
+/// Whether no device computes for half of its wall time.
+fn is_seldom_busy(facts: &Facts<'_>) -> bool {
+    let computes = facts.wall.iter().filter(|row| row.part == WallPart::Compute);
+    computes.map(|row| row.share_pct).fold(0.0, f64::max) < BUSY_PCT
 }
 
 /// Ops that the sentence names.

@@ -44,8 +44,11 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 .with(path, "events", count(row.n as u64));
             found.push(match of_device {
                 Some(all) => {
-                    let share = percent(share_of(reserved, all));
-                    finding.with(path, RESERVED_SHARE, share).means(room(facts, all, reserved))
+                    let (share, room) = (share_of(reserved, all), room(facts, all, reserved));
+                    finding
+                        .with(path, "reserved share of the device", percent(share))
+                        .aside(room.is_empty())
+                        .means(room)
                 }
                 None => finding,
             });
@@ -71,8 +74,6 @@ fn installed(facts: &Facts<'_>, id: i64) -> Option<u64> {
     facts.properties(&id.to_string())?.memory_bytes
 }
 
-/// What the evidence calls the share of the device that PyTorch reserves.
-pub(crate) const RESERVED_SHARE: &str = "reserved share of the device";
 /// Below this share of the device, in percent, memory is worth a word only where a batch can be larger.
 const NOTABLE: f64 = 10.0;
 
@@ -80,7 +81,8 @@ fn share_of(bytes: i64, all: u64) -> f64 {
     100.0 * bytes.max(0) as f64 / all.max(1) as f64
 }
 
-/// How much of the device PyTorch leaves free; empty where it reserves little and that changes nothing. (Other processes, and libraries beside PyTorch, may use a part of that.) Where the
+/// How much of the device PyTorch leaves free; empty where it reserves little and that changes nothing. (Other processes, and
+/// libraries beside PyTorch, may use a part of that.) Where the
 /// ops with most time reach half of the peak already, a larger batch does little more work in the same time.
 fn room(facts: &Facts<'_>, all: u64, reserved: i64) -> String {
     let share = share_of(reserved, all);

@@ -36,9 +36,6 @@ mod steps;
 mod sync;
 mod without_profiler;
 
-pub(crate) use memory::RESERVED_SHARE;
-pub(crate) use sync::UNTIL_NEXT;
-
 use crate::{Facts, Finding, Rule};
 
 /// The function of a rule.

@@ -13,8 +13,6 @@ use triage::WallPart;
 use crate::facts::Device;
 use crate::{Facts, Finding, Level, Rule};
 
-/// What the sentence says where the time up to the next work is much more than that of the waits.
-pub(crate) const UNTIL_NEXT: &str = " from them to its next work";
 /// Waits of less than this share of the window are not worth a word.
 const LEAST_SHARE: f64 = 0.01;
 /// They cost time from this share of the window on.
@@ -45,8 +43,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 return None;
             }
             // (What the device does not wait for the CPU for is no cost of the wait: pauses between queued kernels.)
-            let caused = device.wall(WallPart::HostWaits).map_or(0, |row| row.total_ns);
-            let covered = caused;
+            let caused = device.wall(WallPart::HostWaits);
+            let covered = caused.map_or(0, |row| row.total_ns);
             let share = covered as f64 / window;
             let gpu = if facts.has_one_device() { "the GPU".to_owned() } else { device.title() };
             // (What the CPU does after a wait before it launches is work of its own, which the wait lets the device see.)
@@ -54,7 +52,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             let is_more = until_next_ns as f64 - covered as f64 >= LEAST_SHARE * window;
             let cost = match covered {
                 _ if is_more => format!(
-                    "{gpu} stands still for {}{UNTIL_NEXT}, {} of it in or right after them",
+                    "{gpu} stands still for {} from them to its next work, {} of it in or right after them",
                     time(until_next_ns),
                     time(covered)
                 ),
@@ -71,7 +69,9 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                     .level(Level::of_share(share))
                     .bound(covered)
             } else {
-                Finding::fact(Rule::Sync, "host_blocked", text)
+                // (A GPU that goes on working loses nothing by a wait.)
+                let costs = caused.is_some_and(|row| row.share_pct >= 100.0 * LEAST_SHARE);
+                Finding::fact(Rule::Sync, "host_blocked", text).aside(!is_more && !costs)
             };
             let finding = match longest(facts, &copies) {
                 Some((name, ns)) => finding.with(
