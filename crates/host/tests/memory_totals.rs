@@ -99,8 +99,8 @@ fn all_traces() -> Vec<(String, Vec<u8>)> {
     found
 }
 
-/// Threads of a loader allocate at the same time, and PyTorch's totals are not those of the events in their order: what has no event is
-/// told as such.
+/// PyTorch's totals leave out tensors that came from another process, a worker of a loader, though it writes events of them: what the
+/// totals have and no event explains is told as such.
 const NOT_ADDING_UP: [&str; 1] = ["cpu_loader_workers"];
 
 #[test]
