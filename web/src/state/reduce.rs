@@ -133,6 +133,7 @@ fn remove(next: &mut Next, job: JobId) {
     }
     state.perfetto = PerfettoState::Idle;
     state.guesses = roles::guesses(state);
+    undo::forget(state, job);
     next.effects.push(Effect::Close(job));
     timeline::closed(next, job);
     several::give_up_comparisons(next, job);

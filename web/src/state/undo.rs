@@ -43,7 +43,10 @@ pub(super) fn remember(state: &mut State, action: &Action) {
             Filtered::BeforeWindow(state.count_before_window)
         }
         Action::StepShown(job, step) => match state.file(*job) {
-            Some(file) if file.step != *step => Filtered::Step(*job, file.step.clone()),
+            // (Without a triage there is nothing to narrow, and the step is not shown.)
+            Some(file) if file.step != *step && file.triage.is_some() => {
+                Filtered::Step(*job, file.step.clone())
+            }
             _ => return,
         },
         _ => return,
@@ -52,6 +55,11 @@ pub(super) fn remember(state: &mut State, action: &Action) {
         state.undo.remove(0);
     }
     state.undo.push(was);
+}
+
+/// Forgets what was filtered of a file that is gone.
+pub(super) fn forget(state: &mut State, job: JobId) {
+    state.undo.retain(|was| !matches!(was, Filtered::Step(of, _) if *of == job));
 }
 
 /// Takes the last change of a filter back.
@@ -70,7 +78,7 @@ pub(super) fn undo(next: &mut Next) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::reduce;
+    use super::super::testing::{JOB, OTHER, Page, reduce};
     use super::*;
     use crate::features::data_table::queries::grid::TableSettings;
 
@@ -119,5 +127,21 @@ mod tests {
         assert!(state.undo.is_empty());
         let switches = (0..120).map(|n| Action::BeforeWindowSet(n % 2 == 0));
         assert_eq!(after(switches).undo.len(), MOST);
+    }
+
+    #[test]
+    fn a_step_comes_back_and_that_of_a_file_that_is_gone_is_forgotten() {
+        let step = Some(StepWindow { name: "1".into(), ..StepWindow::default() });
+        let mut page = Page::ready();
+        page.act(Action::StepShown(JOB, step.clone()));
+        assert_eq!(page.file(JOB).step, step);
+        page.act(Action::Undone);
+        assert_eq!(page.file(JOB).step, None);
+        page.act(Action::StepShown(JOB, step.clone())).act(Action::Removed(JOB));
+        assert!(page.state.undo.is_empty());
+        // (Nothing is narrowed before the triage is there.)
+        page.act(Action::Added(OTHER, "2.json".into(), 100));
+        page.act(Action::StepShown(OTHER, step));
+        assert!(page.state.undo.is_empty());
     }
 }
