@@ -29,7 +29,7 @@ pub fn breaches(files: &BTreeMap<String, String>, others: &[&BTreeSet<String>]) 
                 continue;
             };
             let name = rest.split(|char: char| !(char.is_alphanumeric() || char == '_')).next();
-            let Some(name) = name.filter(|name| !["", "fn"].contains(name)) else { continue };
+            let Some(name) = name.filter(|name| !name.is_empty()) else { continue };
             if !others.iter().any(|words| words.contains(name)) {
                 found.push(format!("src/{file}: no other package uses {name}: make it pub(crate)"));
             }
