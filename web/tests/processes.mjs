@@ -31,12 +31,14 @@ export function descendants() {
   return [...all].filter(([pid]) => isOurs(pid));
 }
 
-/// Their memory in MB, what they share counted once.
+/// Their memory in MB, what they share counted once. Files that they map are left out: another browser that runs meanwhile maps the same
+/// ones, and its end would look like growth here.
 export function processMegabytes() {
   let kilobytes = 0;
   for (const [pid] of descendants()) {
     try {
-      kilobytes += Number(/^Pss:\s+(\d+)/m.exec(fs.readFileSync(`/proc/${pid}/smaps_rollup`, "utf8"))[1]);
+      const summary = fs.readFileSync(`/proc/${pid}/smaps_rollup`, "utf8");
+      for (const kind of ["Anon", "Shmem"]) kilobytes += Number(new RegExp(`^Pss_${kind}:\\s+(\\d+)`, "m").exec(summary)[1]);
     } catch { /* It ended meanwhile. */ }
   }
   return kilobytes / 1024;

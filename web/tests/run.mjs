@@ -22,7 +22,7 @@ if (!groups[group]?.length) {
 }
 // A test file has 20 minutes; with the many seeds of KINETOSCOPE_SEEDS, four hours.
 const minutes = process.env.KINETOSCOPE_SEEDS ? 240 : 20;
-// Three files at a time: a test mostly waits for the browser, and none asserts a time of the clock.
-const runner = ["--test", "--test-reporter=spec", "--test-concurrency=3", `--test-timeout=${minutes * 60_000}`, ...options, ...groups[group]];
+// Two files at a time: a test mostly waits for the browser, and none asserts a time of the clock.
+const runner = ["--test", "--test-reporter=spec", "--test-concurrency=2", `--test-timeout=${minutes * 60_000}`, ...options, ...groups[group]];
 const { status } = spawnSync(process.execPath, runner, { cwd: folder, stdio: "inherit" });
 process.exit(status ?? 1);
