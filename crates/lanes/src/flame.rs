@@ -131,16 +131,16 @@ impl Calls {
         node
     }
 
-    /// Whether nothing around it has one of these names.
-    fn is_outermost(&self, at: usize, names: &BTreeSet<StringId>) -> bool {
-        let mut around = self.nodes[at].parent;
-        while let Some(node) = around {
-            if names.contains(&self.nodes[node].name) {
-                return false;
-            }
-            around = self.nodes[node].parent;
-        }
-        true
+    /// Whether nothing around it has such a name.
+    fn is_outermost(&self, at: usize, is_such: impl Fn(StringId) -> bool) -> bool {
+        let above = |at: &usize| self.nodes[*at].parent;
+        let mut around = std::iter::successors(above(&at), above);
+        !around.any(|node| is_such(self.nodes[node].name))
+    }
+
+    /// The outermost nodes of these names.
+    fn outermost<'a>(&'a self, names: &'a BTreeSet<StringId>) -> impl Iterator<Item = usize> + 'a {
+        self.named(names).filter(|at| self.is_outermost(*at, |name| names.contains(&name)))
     }
 
     /// The nodes of these names.
@@ -150,8 +150,7 @@ impl Calls {
 
     /// Time in calls of these names, with all that they call.
     fn total_of(&self, names: &BTreeSet<StringId>) -> Both {
-        let outermost = self.named(names).filter(|at| self.is_outermost(*at, names));
-        outermost.fold([0; 2], |sum, at| plus(sum, self.nodes[at].total))
+        self.outermost(names).fold([0; 2], |sum, at| plus(sum, self.nodes[at].total))
     }
 
     /// The time of all calls.
@@ -162,8 +161,8 @@ impl Calls {
     /// What calls of these names call, on whatever path they were called: the names are the roots.
     fn below(&self, names: &BTreeSet<StringId>) -> Self {
         let mut found = Self::default();
-        let outermost = self.named(names).filter(|at| self.is_outermost(*at, names));
-        let mut left: Vec<(usize, Option<usize>)> = outermost.map(|at| (at, None)).collect();
+        let mut left: Vec<(usize, Option<usize>)> =
+            self.outermost(names).map(|at| (at, None)).collect();
         while let Some((at, parent)) = left.pop() {
             let from = &self.nodes[at];
             let node = found.node(parent, from.name, from.row);
@@ -181,7 +180,7 @@ impl Calls {
             let sum = sums.entry(node.name).or_default();
             sum.0 = plus(sum.0, [node.own[0].max(0), node.own[1]]);
             // (A name below itself is in the time of the outer one.)
-            if self.is_outermost(at, &BTreeSet::from([node.name])) {
+            if self.is_outermost(at, |name| name == node.name) {
                 sum.1 = plus(sum.1, node.total);
             }
         }
@@ -344,7 +343,13 @@ pub(crate) fn flame(
         ),
     ];
     for (id, weight, title) in pictures {
-        section.drawings.extend(drawing(&calls, trace, (id, weight), title, marked));
+        section.drawings.extend(drawing(
+            &calls,
+            trace,
+            (id, weight),
+            (title, " The table has the time of each name."),
+            marked,
+        ));
     }
     if let Some(focus) = &focus {
         add_focus(section, &calls, trace, focus);
@@ -386,7 +391,7 @@ fn add_focus(section: &mut Section, calls: &Calls, trace: &Trace, focus: &Focus)
         ("range-focus-gpu", Weight::Gpu, "the GPU work that they launched"),
     ] {
         let title = format!("What calls of {label} call, as wide as {what}.");
-        section.drawings.extend(drawing(&below, trace, (id, weight), title, None));
+        section.drawings.extend(drawing(&below, trace, (id, weight), (title, ""), None));
     }
     for (id, title, callers) in
         [("range-callers", "Callers of", true), ("range-callees", "Callees of", false)]

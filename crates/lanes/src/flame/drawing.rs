@@ -21,12 +21,13 @@ const MARGIN: f32 = 12.0;
 /// A shorter name says nothing.
 const FEWEST_LETTERS: usize = 4;
 
-/// A picture of calls; `None` where they take no time. Names that are `marked` have an edge.
+/// A picture of calls; `None` where they take no time. `beside`: what a person who does not see it is told after its title. Names that
+/// are `marked` have an edge.
 pub(super) fn drawing(
     calls: &Calls,
     trace: &Trace,
     (id, weight): (&'static str, Weight),
-    title: String,
+    (title, beside): (String, &str),
     marked: Option<&BTreeSet<StringId>>,
 ) -> Option<Drawing> {
     let whole = calls.whole()[weight as usize];
@@ -36,8 +37,7 @@ pub(super) fn drawing(
     let mut drawn = Drawn { weight, whole, marked, ..Drawn::new(calls, trace) };
     drawn.add(&calls.roots, 0.0, 0);
     let Drawn { shapes, edges, deepest, omitted, too_deep, .. } = drawn;
-    let says =
-        format!("{title} {} in all. The table has the time of each name.", units::time(whole));
+    let says = format!("{title} {} in all.{beside}", units::time(whole));
     let mut title = title;
     if omitted > 0 {
         title.push_str(" Boxes below a thousandth of the width are not drawn.");
