@@ -204,11 +204,9 @@ impl<'a> OpWork<'a> {
                 found.gpu.entry(at).or_default().push(one);
             }
         }
-        for at in 0..nested.slices.len() {
-            if name(at) == COPY_OPS[0] {
-                found.copies[at] = true;
-                nested.mark_around(at, &mut found.copies);
-            }
+        for at in slices.ops_named(COPY_OPS[0]) {
+            found.copies[at] = true;
+            nested.mark_around(at, &mut found.copies);
         }
         found
     }
@@ -223,12 +221,9 @@ impl<'a> OpWork<'a> {
 pub fn copies(slices: &Slices<'_>, gpu: &GpuSide, details: &Details, ops: &Ops) -> Copies {
     let work = OpWork::of(slices, gpu);
     let all = &slices.ops.slices;
-    let of_name = |name: &str| -> Vec<usize> {
-        (0..all.len()).filter(|at| slices.name(&all[*at]) == name).collect()
-    };
     let copy_op = |name: &'static str| {
         let row = ops.ops.iter().find(|row| row.name == name)?;
-        let own = of_name(name);
+        let own = slices.ops_named(name);
         let noop = own.iter().filter(|at| !work.copies[**at]).count() as u64;
         Some(CopyOp {
             name,
@@ -242,7 +237,7 @@ pub fn copies(slices: &Slices<'_>, gpu: &GpuSide, details: &Details, ops: &Ops) 
     };
     let mut copy_diag: BTreeMap<Purpose, PurposeSum> = BTreeMap::new();
     let mut made: Vec<Made> = Vec::new();
-    for at in of_name(COPY_OPS[0]) {
+    for at in slices.ops_named(COPY_OPS[0]) {
         let own = work.of_op(at);
         let purpose = purpose(slices, details, &all[at], own);
         let sum = copy_diag.entry(purpose).or_default();
@@ -260,7 +255,7 @@ pub fn copies(slices: &Slices<'_>, gpu: &GpuSide, details: &Details, ops: &Ops) 
         }
     }
     let mut cat_diag = BTreeMap::new();
-    for at in of_name(COPY_OPS[5]) {
+    for at in slices.ops_named(COPY_OPS[5]) {
         let own = work.of_op(at);
         let id = if own.is_empty() {
             "no_gpu"
@@ -275,7 +270,7 @@ pub fn copies(slices: &Slices<'_>, gpu: &GpuSide, details: &Details, ops: &Ops) 
     }
     let compiling = slices.compiling();
     let reads = |name: &'static str| {
-        let own = of_name(name);
+        let own = slices.ops_named(name);
         (!own.is_empty()).then(|| (name, reads(slices, &work, &compiling, &own)))
     };
     Copies {

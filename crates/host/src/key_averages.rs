@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use trace::Details;
 
+use crate::by_name::ByName;
 use crate::slices::{Family, HostSlice, Slices, ThreadId, is_step};
 
 /// How the name of an event begins that starts on one thread and ends on another.
@@ -43,19 +44,16 @@ struct Node {
 /// The table, by name.
 #[must_use]
 pub fn key_averages(slices: &Slices<'_>, details: &Details) -> BTreeMap<String, Average> {
-    let mut rows: BTreeMap<String, Average> = BTreeMap::new();
-    let mut add = |name: &str, own: i64, total: i64| {
-        let name = if is_step(name) { STEPS } else { name };
-        if let Some(row) = rows.get_mut(name) {
-            row.count += 1;
-            row.self_cpu_ns += own;
-            row.cpu_total_ns += total;
-        } else {
-            let row = Average { count: 1, self_cpu_ns: own, cpu_total_ns: total };
-            rows.insert(name.to_owned(), row);
-        }
+    let trace = slices.trace;
+    let mut rows: ByName<Average> = ByName::new(trace);
+    let mut add = |slice: &HostSlice, own: i64, total: i64| {
+        let row = rows.entry(trace.name(slice.row));
+        row.count += 1;
+        row.self_cpu_ns += own;
+        row.cpu_total_ns += total;
     };
     let with_frames = details.frames_have_call_sites;
+    let is_asynchronous = trace.strings.marked(&|name| name.starts_with(ASYNCHRONOUS));
     let mut events: Vec<(ThreadId, HostSlice, Family)> = Vec::new();
     for (slice, family) in &slices.all {
         let counts = match family {
@@ -66,9 +64,8 @@ pub fn key_averages(slices: &Slices<'_>, details: &Details) -> BTreeMap<String, 
         if !counts {
             continue;
         }
-        let name = slices.name(slice);
-        if name.starts_with(ASYNCHRONOUS) {
-            add(name, 0, slice.dur_ns());
+        if is_asynchronous[trace.name(slice.row).0 as usize] {
+            add(slice, 0, slice.dur_ns());
         } else {
             events.push((slices.thread(slice.row), *slice, *family));
         }
@@ -80,11 +77,20 @@ pub fn key_averages(slices: &Slices<'_>, details: &Details) -> BTreeMap<String, 
         for node in tree(slices, of_thread) {
             if node.family != Family::Frame && !node.dissolved {
                 let own = node.slice.dur_ns() - node.children_ns;
-                add(slices.name(&node.slice), own, node.slice.dur_ns());
+                add(&node.slice, own, node.slice.dur_ns());
             }
         }
     }
-    rows
+    let mut by_text: BTreeMap<String, Average> = BTreeMap::new();
+    for (name, row) in rows.iter() {
+        let name = trace.strings.get(name);
+        let name = if is_step(name) { STEPS } else { name };
+        let sum = by_text.entry(name.to_owned()).or_default();
+        sum.count += row.count;
+        sum.self_cpu_ns += row.self_cpu_ns;
+        sum.cpu_total_ns += row.cpu_total_ns;
+    }
+    by_text
 }
 
 fn tree(slices: &Slices<'_>, events: &[(ThreadId, HostSlice, Family)]) -> Vec<Node> {

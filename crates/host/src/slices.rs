@@ -200,6 +200,14 @@ impl<'a> Slices<'a> {
         self.trace.name_text(slice.row)
     }
 
+    /// The ops of one name, by number.
+    #[must_use]
+    pub(crate) fn ops_named(&self, name: &str) -> Vec<usize> {
+        let Some(name) = self.trace.strings.find(name) else { return Vec::new() };
+        let ops = self.ops.slices.iter().enumerate();
+        ops.filter(|(_, op)| self.trace.name(op.row) == name).map(|(at, _)| at).collect()
+    }
+
     /// What a call does.
     #[must_use]
     pub fn class(&self, call: &HostSlice) -> Class {

@@ -20,7 +20,7 @@ impl From<i128> for Operations {
 }
 
 /// Why the operations of a call are not known.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Uncovered {
     /// No shapes were recorded.
     NoDims,

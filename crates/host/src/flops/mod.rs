@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 use serde_json::Value;
-use trace::{BuildIdHasher, Details, StringId};
+use trace::{BuildIdHasher, Details, StringId, Trace};
 
 pub use formulas::{Arguments, Operations, Uncovered};
 pub(crate) use formulas::{Attention, Corner, Layout, attention, pairs, product};
@@ -214,18 +214,19 @@ pub fn flops(slices: &Slices<'_>, details: &Details, device_ns: &[i64]) -> Flops
             rows.entry(name).instances += 1;
         }
     }
-    let mut why: BTreeMap<String, u64> = BTreeMap::new();
-    let mut shapes: BTreeMap<(&str, String), (u64, i128, i64)> = BTreeMap::new();
+    let mut why: BTreeMap<(StringId, Uncovered), u64> = BTreeMap::new();
+    let mut shapes: HashMap<Shape, Sums, BuildIdHasher> = HashMap::default();
     for (at, operations) in of_each(slices, details) {
         let op = nested.slices[at];
-        let row = rows.entry(trace.name(op.row));
+        let name = trace.name(op.row);
+        let row = rows.entry(name);
         let on_gpu = device_ns[at];
         row.device_ns += on_gpu;
         let operations = match operations {
             Ok(operations) => operations,
             Err(reason) => {
                 row.uncovered += 1;
-                *why.entry(format!("{}: {reason}", slices.name(&op))).or_default() += 1;
+                *why.entry((name, reason)).or_default() += 1;
                 continue;
             }
         };
@@ -237,11 +238,11 @@ pub fn flops(slices: &Slices<'_>, details: &Details, device_ns: &[i64]) -> Flops
             row.device_ns_with_flops += on_gpu;
             row.counted_with_device += 1;
         }
-        let dims = details.inputs(op.row).map(|inputs| first_four(details.texts.get(inputs.dims)));
-        let shape = shapes.entry((slices.name(&op), dims.unwrap_or_default())).or_default();
-        shape.0 += 1;
-        shape.1 += operations.flops;
-        shape.2 += on_gpu;
+        let dims = details.inputs(op.row).map(|inputs| inputs.dims);
+        let shape = shapes.entry((name, dims)).or_default();
+        shape.count += 1;
+        shape.flops += operations.flops;
+        shape.device_ns += on_gpu;
     }
     let mut rows: Vec<FlopsRow> = rows
         .iter()
@@ -260,31 +261,61 @@ pub fn flops(slices: &Slices<'_>, details: &Details, device_ns: &[i64]) -> Flops
         total_bias: rows.iter().map(|row| row.bias_flops).sum(),
         counted: rows.iter().map(|row| row.counted).sum(),
         uncovered: rows.iter().map(|row| row.uncovered).sum(),
-        uncovered_why: most(why, 20),
+        uncovered_why: most(trace, why, 20),
         flops_with_device,
         device_ns: total_ns,
         tflops: rate(flops_with_device, total_ns),
         ops: rows,
         custom_not_in_total: custom(slices, details, device_ns, &formulas),
-        top_shapes: top(shapes),
+        top_shapes: top(trace, details, shapes),
     }
 }
 
-fn most(counts: BTreeMap<String, u64>, n: usize) -> BTreeMap<String, u64> {
-    let mut sorted: Vec<(String, u64)> = counts.into_iter().collect();
-    trace::sort_by(&mut sorted, |a, b| b.1.cmp(&a.1));
+fn most(
+    trace: &Trace,
+    counts: BTreeMap<(StringId, Uncovered), u64>,
+    n: usize,
+) -> BTreeMap<String, u64> {
+    let text =
+        |(name, reason): (StringId, Uncovered)| format!("{}: {reason}", trace.strings.get(name));
+    let mut sorted: Vec<(String, u64)> =
+        counts.into_iter().map(|(key, count)| (text(key), count)).collect();
+    trace::sort_by(&mut sorted, |a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     sorted.into_iter().take(n).collect()
 }
 
-fn top(shapes: BTreeMap<(&str, String), (u64, i128, i64)>) -> Vec<ShapeRow> {
-    let mut sorted: Vec<_> = shapes.into_iter().collect();
-    trace::sort_by(&mut sorted, |(a, (_, flops, _)), (b, (_, others, _))| {
-        others.cmp(flops).then_with(|| a.cmp(b))
+/// An op and the shapes of its inputs, as they were recorded.
+type Shape = (StringId, Option<StringId>);
+
+/// The sums of a row of shapes.
+#[derive(Clone, Copy, Default)]
+struct Sums {
+    count: u64,
+    flops: i128,
+    device_ns: i64,
+}
+
+fn top(
+    trace: &Trace,
+    details: &Details,
+    shapes: HashMap<Shape, Sums, BuildIdHasher>,
+) -> Vec<ShapeRow> {
+    let mut by_four: BTreeMap<(&str, String), Sums> = BTreeMap::new();
+    for ((name, dims), sums) in shapes {
+        let dims = dims.map(|dims| first_four(details.texts.get(dims))).unwrap_or_default();
+        let row = by_four.entry((trace.strings.get(name), dims)).or_default();
+        row.count += sums.count;
+        row.flops += sums.flops;
+        row.device_ns += sums.device_ns;
+    }
+    let mut sorted: Vec<_> = by_four.into_iter().collect();
+    trace::sort_by(&mut sorted, |(a, first), (b, second)| {
+        second.flops.cmp(&first.flops).then_with(|| a.cmp(b))
     });
     sorted
         .into_iter()
         .take(15)
-        .map(|((name, dims), (count, flops, device_ns))| ShapeRow {
+        .map(|((name, dims), Sums { count, flops, device_ns })| ShapeRow {
             name: name.to_owned(),
             dims: serde_json::from_str(&dims).unwrap_or_default(),
             count,
