@@ -14,7 +14,7 @@ use serde_json::Value;
 use timeline::device::platform;
 use trace::Details;
 
-use crate::flops;
+use crate::flops::Counted;
 use crate::links::GpuSide;
 use crate::rates::format_of;
 use crate::slices::Slices;
@@ -57,12 +57,14 @@ fn operands(op: &str) -> Option<(usize, bool)> {
     })
 }
 
-/// The products, most GPU time first; none of other platforms than CUDA. `device_ns` is the GPU time of each op.
+/// The products, most GPU time first; none of other platforms than CUDA. `counted` is what [`flops::of_each`]
+/// finds, `device_ns` the GPU time of each op.
 #[must_use]
 pub fn misaligned(
     slices: &Slices<'_>,
     gpu: &GpuSide,
     details: &Details,
+    counted: &[Counted],
     device_ns: &[i64],
 ) -> Vec<Misaligned> {
     if platform(slices.trace) != Platform::Cuda {
@@ -71,7 +73,7 @@ pub fn misaligned(
     let nested = &slices.ops;
     let mut rows: BTreeMap<(&str, String), Misaligned> = BTreeMap::new();
     let mut group_of: BTreeMap<usize, (&str, String)> = BTreeMap::new();
-    for (at, operations) in flops::of_each(slices, details) {
+    for &(at, ref operations) in counted {
         let op = nested.slices[at];
         let on_gpu = device_ns.get(at).copied().unwrap_or_default();
         let (Ok(operations), true) = (operations, on_gpu > 0) else { continue };

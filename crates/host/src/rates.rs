@@ -19,7 +19,7 @@ use serde_json::Value;
 use timeline::device::devices;
 use trace::{Details, Trace};
 
-use crate::flops;
+use crate::flops::Counted;
 use crate::links::GpuSide;
 use crate::slices::Slices;
 
@@ -128,9 +128,15 @@ pub(crate) fn peaks(trace: &Trace) -> Result<&'static Roof, NotKnown> {
     }
 }
 
-/// The rates. `device_ns` is the GPU time of each op.
+/// The rates. `counted` is what [`flops::of_each`] finds, `device_ns` the GPU time of each op.
 #[must_use]
-pub fn rates(slices: &Slices<'_>, gpu: &GpuSide, details: &Details, device_ns: &[i64]) -> Rates {
+pub fn rates(
+    slices: &Slices<'_>,
+    gpu: &GpuSide,
+    details: &Details,
+    counted: &[Counted],
+    device_ns: &[i64],
+) -> Rates {
     let trace = slices.trace;
     let roof = peaks(trace);
     let singles = singles(slices, gpu);
@@ -139,7 +145,7 @@ pub fn rates(slices: &Slices<'_>, gpu: &GpuSide, details: &Details, device_ns: &
     let mut shapes = by_shape::Shapes::default();
     let mut sums: BTreeMap<(&str, Option<Format>), Sum> = BTreeMap::new();
     let mut known: BTreeMap<(u32, u32), (Option<Format>, Option<i128>)> = BTreeMap::new();
-    for (at, operations) in flops::of_each(slices, details) {
+    for &(at, ref operations) in counted {
         let op = slices.ops.slices[at];
         let on_gpu = device_ns.get(at).copied().unwrap_or(0);
         let (Ok(operations), true) = (operations, on_gpu > 0) else { continue };

@@ -139,6 +139,7 @@ pub fn host(index: &HostIndex<'_>, details: &Details) -> HostReport {
     let own = slices.ops.self_ns();
     let cpu_ops = ops::ops(slices, gpu, &own);
     let of_each = ops::device_of_each(&slices.ops, gpu);
+    let counted = flops::of_each(slices, details);
     let mut sub_ns = 0;
     each_row(trace, |row| {
         let flags = trace.flags(row);
@@ -157,11 +158,11 @@ pub fn host(index: &HostIndex<'_>, details: &Details) -> HostReport {
         runtime: calls::calls(slices, gpu),
         gaps: gaps::gaps(slices, gpu),
         idle_places: idle::idle_places(slices, gpu, None),
-        flops: flops::flops(slices, details, &of_each),
-        rates: rates::rates(slices, gpu, details, &of_each),
+        flops: flops::flops(slices, details, &counted, &of_each),
+        rates: rates::rates(slices, gpu, details, &counted, &of_each),
         custom_ops: custom_ops::custom_ops(slices, details, &of_each),
-        misaligned: misaligned::misaligned(slices, gpu, details, &of_each),
-        traffic: traffic::traffic(slices, gpu, details, &of_each),
+        misaligned: misaligned::misaligned(slices, gpu, details, &counted, &of_each),
+        traffic: traffic::traffic(slices, gpu, details, &counted, &of_each),
         modules: modules::modules(slices, gpu, &ids),
         copy_places: std::mem::take(&mut copies.copy_places),
         copies,

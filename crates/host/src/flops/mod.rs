@@ -159,13 +159,12 @@ pub(crate) fn around_counted(slices: &Slices<'_>) -> Vec<bool> {
     has_inside(slices, |name| formulas[name.0 as usize].is_some())
 }
 
-/// What each op counts: its operations, or why not. By number in [`Slices::ops`], for ops of the table without another one
-/// inside.
+/// The number of an op in [`Slices::ops`], and its operations, or why they are not known.
+pub type Counted = (usize, Result<Operations, Uncovered>);
+
+/// What each op of the table without another one inside counts.
 #[must_use]
-pub fn of_each(
-    slices: &Slices<'_>,
-    details: &Details,
-) -> Vec<(usize, Result<Operations, Uncovered>)> {
+pub fn of_each(slices: &Slices<'_>, details: &Details) -> Vec<Counted> {
     let nested = &slices.ops;
     let formulas = formulas_by_name(slices, table::formula);
     let outer = has_inside(slices, |name| formulas[name.0 as usize].is_some());
@@ -201,9 +200,14 @@ pub(crate) fn has_inside(slices: &Slices<'_>, is: impl Fn(StringId) -> bool) -> 
     found
 }
 
-/// The table of floating point operations. `device_ns` is the GPU time of each op.
+/// The table of floating point operations. `counted` is what [`of_each`] finds, `device_ns` the GPU time of each op.
 #[must_use]
-pub fn flops(slices: &Slices<'_>, details: &Details, device_ns: &[i64]) -> Flops {
+pub fn flops(
+    slices: &Slices<'_>,
+    details: &Details,
+    counted: &[Counted],
+    device_ns: &[i64],
+) -> Flops {
     let trace = slices.trace;
     let nested = &slices.ops;
     let formulas = formulas_by_name(slices, table::formula);
@@ -216,17 +220,17 @@ pub fn flops(slices: &Slices<'_>, details: &Details, device_ns: &[i64]) -> Flops
     }
     let mut why: BTreeMap<(StringId, Uncovered), u64> = BTreeMap::new();
     let mut shapes: HashMap<Shape, Sums, BuildIdHasher> = HashMap::default();
-    for (at, operations) in of_each(slices, details) {
-        let op = nested.slices[at];
+    for (at, operations) in counted {
+        let op = nested.slices[*at];
         let name = trace.name(op.row);
         let row = rows.entry(name);
-        let on_gpu = device_ns[at];
+        let on_gpu = device_ns[*at];
         row.device_ns += on_gpu;
         let operations = match operations {
             Ok(operations) => operations,
             Err(reason) => {
                 row.uncovered += 1;
-                *why.entry((name, reason)).or_default() += 1;
+                *why.entry((name, reason.clone())).or_default() += 1;
                 continue;
             }
         };

@@ -13,7 +13,7 @@ use serde::Serialize;
 use trace::{Details, StringId};
 
 use crate::custom_ops::{self, Unknown};
-use crate::flops;
+use crate::flops::{self, Counted};
 use crate::links::GpuSide;
 use crate::rates::peaks;
 use crate::slices::{HostSlice, Slices};
@@ -117,12 +117,13 @@ impl Why {
     }
 }
 
-/// The bytes of a run. `device_ns` is the GPU time of each op, with that of the ops inside it.
+/// The bytes of a run. `counted` is what [`flops::of_each`] finds, `device_ns` is the GPU time of each op, with that of the ops inside it.
 #[must_use]
 pub fn traffic(
     slices: &Slices<'_>,
     gpu: &GpuSide,
     details: &Details,
+    counted: &[Counted],
     device_ns: &[i64],
 ) -> Traffic {
     let nested = &slices.ops;
@@ -133,7 +134,7 @@ pub fn traffic(
             *own = own.saturating_add(one.slice.dur_ns());
         }
     }
-    let mut states = without_operations(slices, details);
+    let mut states = without_operations(slices, details, counted);
     let mut sums: BTreeMap<&str, (u64, i64, i128, i64)> = BTreeMap::new();
     let mut known: BTreeMap<([StringId; 4], &str), Option<i128>> = BTreeMap::new();
     for (at, op) in nested.slices.iter().enumerate().filter(|(at, _)| kernels_ns[*at] > 0) {
@@ -199,15 +200,19 @@ pub fn traffic(
 }
 
 /// Why each op has no operations; `None` where it has. By number in [`Slices::ops`].
-fn without_operations(slices: &Slices<'_>, details: &Details) -> Vec<Option<Why>> {
+fn without_operations(
+    slices: &Slices<'_>,
+    details: &Details,
+    counted: &[Counted],
+) -> Vec<Option<Why>> {
     let mut reasons: BTreeMap<StringId, Why> = BTreeMap::new();
     let reason = |op: &HostSlice| {
         let why = || custom_ops::unknown(slices.name(op)).map_or(Why::NoRule, Why::from);
         Some(*reasons.entry(slices.trace.name(op.row)).or_insert_with(why))
     };
     let mut states: Vec<Option<Why>> = slices.ops.slices.iter().map(reason).collect();
-    for (at, operations) in flops::of_each(slices, details) {
-        states[at] = operations.err().map(|_| Why::NoSizes);
+    for (at, operations) in counted {
+        states[*at] = operations.is_err().then_some(Why::NoSizes);
     }
     for call in custom_ops::calls(slices, details).counted {
         states[call.at] = call.figures.operations.err().map(|_| Why::NoSizes);
