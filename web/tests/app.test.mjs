@@ -69,7 +69,7 @@ describe("a real trace", { skip: shared() === undefined }, () => {
 
     await view(page, "repair");
     const oracle = await inspect(file);
-    const drops = Number(await exact(page, "drops-before").catch(() => id(page, "drops-before").getAttribute("data-exact")));
+    const drops = Number(await id(page, "drops-before").getAttribute("data-exact"));
     assert.equal(drops, oracle.errors.slice_drop_overlapping_complete_event);
     const perfetto = await repairedAsByCli(page, file);
     assert.equal(perfetto.nSlices, oracle.nSlices + drops);
