@@ -151,13 +151,14 @@ impl Look {
     /// Another program has found out why the devices stand still, where replayed kernels come from, and how much memory is in use.
     pub(super) fn add_told(&mut self, told: Told) {
         let origin_ns = self.lanes.origin_ns;
-        self.bands = told.bands.iter().map(|band| Band::of(band, origin_ns)).collect();
         self.places = Places::of(told.places);
-        self.lanes.add_memory(&told.memory);
-        self.arrange_awaited();
-        self.is_dirty = true;
         self.is_news |= self.range.is_some() || self.selected.is_some();
-        self.lay_out();
+        self.keep_in_view(|look| {
+            look.bands = told.bands.iter().map(|band| Band::of(band, origin_ns)).collect();
+            look.lanes.add_memory(&told.memory);
+            look.arrange_awaited();
+            look.lay_out();
+        });
         // (It was asked for before the bands were there.)
         if let Some(ns) = self.sought_ns.take() {
             self.show_moment(ns);
@@ -166,8 +167,10 @@ impl Look {
 
     /// The counters of the file, whose values are read after the slices.
     pub(super) fn add_counters(&mut self, counters: &Counters) {
-        self.lanes.add_counters(&self.trace, &counters.texts, &counters.samples);
-        self.lay_out();
+        self.keep_in_view(|look| {
+            look.lanes.add_counters(&look.trace, &counters.texts, &counters.samples);
+            look.lay_out();
+        });
     }
 
     /// px above the lanes: the whole trace, the axis, and why the first devices stand still.
@@ -180,9 +183,10 @@ impl Look {
         self.is_over_dirty = true;
         match input {
             Input::Size { width, height, .. } => {
-                (self.width, self.height) = (*width, *height);
-                self.is_dirty = true;
-                self.scroll(0.0);
+                self.keep_in_view(|look| {
+                    (look.width, look.height) = (*width, *height);
+                    look.scroll(0.0);
+                });
             }
             Input::Colours(colours) => {
                 self.tones = Tones::of(colours);

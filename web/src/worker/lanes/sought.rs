@@ -120,15 +120,38 @@ impl Look {
         if self.folded.remove(&spot.track) || was_hidden {
             self.lay_out();
         }
-        if let Some(row) = self.layout.lane(spot.track, spot.lane) {
-            let room = self.height - self.ceiling();
-            if row.y < self.top {
-                self.top = row.y;
-            } else if row.y + row.height > self.top + room {
-                self.top = row.y + row.height - room;
-            }
-            self.scroll(0.0);
-        }
+        self.show_lane(spot);
         self.is_dirty = true;
+    }
+
+    /// Scrolls as little as shows the lane of a slice, and the head of its track where there is room for both.
+    fn show_lane(&mut self, spot: Spot) {
+        let Some(row) = self.layout.lane(spot.track, spot.lane).copied() else { return };
+        let room = self.height - self.ceiling();
+        let bottom = row.y + row.height;
+        if row.y < self.top {
+            let head = self.layout.head(spot.track).map(|head| head.y);
+            self.top = head.filter(|y| bottom - y <= room).unwrap_or(row.y);
+        } else if bottom > self.top + room {
+            self.top = bottom - room;
+        }
+        self.scroll(0.0);
+    }
+
+    /// Changes what is around the lanes: the lane of the selected slice stays in view if it was, or if there was no room for it
+    /// yet. (A slice may be sought before the picture has its height, and before the device's idle time is above the lanes.)
+    pub(super) fn keep_in_view(&mut self, change: impl FnOnce(&mut Self)) {
+        let room = self.height - self.ceiling();
+        let is_in_view = |spot: &Spot| {
+            self.layout.lane(spot.track, spot.lane).is_none_or(|row| {
+                let is_within = self.top <= row.y && row.y + row.height <= self.top + room;
+                is_within || room < row.height
+            })
+        };
+        let held = self.selected.filter(is_in_view);
+        change(self);
+        if let Some(spot) = held {
+            self.show_lane(spot);
+        }
     }
 }

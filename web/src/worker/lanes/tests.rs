@@ -112,6 +112,31 @@ fn keys_go_from_the_frame_to_its_kernels_and_back() {
 }
 
 #[test]
+fn a_slice_that_is_sought_before_there_is_room_is_in_view_once_there_is() {
+    let mut look = look();
+    let size = |height| Input::Size { width: 1000.0, height, scale: 1.0 };
+    look.take(Surface::Over, &size(20.0));
+    look.take(Surface::Over, &Input::Event(3));
+    look.take(Surface::Over, &size(120.0));
+    look.add_told(told_of(Vec::new()));
+    let spot = look.selected.expect("the slice is selected");
+    let row = *look.layout.lane(spot.track, spot.lane).expect("its lane is shown");
+    let room = look.height - look.ceiling();
+    assert!(room < look.layout.height, "not everything has room: {room}");
+    assert!(
+        look.top <= row.y && row.y + row.height <= look.top + room,
+        "{row:?} from {}",
+        look.top
+    );
+    // Where a person has scrolled away, nothing comes back.
+    look.take(Surface::Over, &Input::Scroll(1000.0));
+    let top = look.top;
+    assert!(top > row.y);
+    look.take(Surface::Over, &size(119.0));
+    assert!(look.top >= top);
+}
+
+#[test]
 fn a_drag_selects_a_range_with_exact_figures() {
     let mut look = look();
     let y = height_of(&look, 0, 0);
