@@ -29,6 +29,8 @@ const OF_MEMORY: &[(&str, &str, Key)] = &[
 const OF_BLOCKS: &[(&str, &str, Key)] = &[
     ("Previous event", "Left arrow; Shift for ten", Key::Back),
     ("Next event", "Right arrow; Shift for ten", Key::Forward),
+    ("Previous block", "Select the block before: comma", Key::PreviousSame),
+    ("Next block", "Select the block after: full stop", Key::NextSame),
     ("Zoom in", "W or +", Key::ZoomIn),
     ("Zoom out", "S or −", Key::ZoomOut),
     ("↑", "Scroll up: up arrow", Key::Up),
@@ -234,6 +236,7 @@ fn pictures(props: &Props, charts: &[Charted], what: Pictured) -> Html {
             </ul>
             if what == Pictured::Snapshot {
                 <h2>{ "Reserved memory and its blocks at the cursor" }</h2>
+                <p class="hint">{ "Click a block: its size, its state and its stack are listed below." }</p>
                 { surface(Surface::Blocks, "Blocks at the cursor. Arrow keys move the cursor.", OF_BLOCKS) }
             }
             if let Some(looked) = looked {
