@@ -13,8 +13,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use timeline::absolute_ns;
 use timeline::intervals::{Interval, both, length, union, without};
-use trace::StringId;
+use trace::{StringId, Trace};
 
 use crate::by_name::ByName;
 use crate::gaps::{Starts, between};
@@ -58,6 +59,9 @@ pub struct IdlePlace {
     pub n: u64,
     /// The innermost frame with the most of it, where it is another than the line's own; empty for ops.
     pub inside: String,
+    /// Of the slice with most of it: the start of the gap that it holds most of, on the clock of the file. None where the place is
+    /// no single line or op.
+    pub longest_start_ns: Option<i64>,
     /// The part of it in functions that wait for another process or thread; 0 for ops.
     #[serde(skip)]
     pub others_ns: i64,
@@ -91,6 +95,14 @@ impl Parts {
         let next = self.0.partition_point(|((start, _), _)| *start <= at_ns);
         let last = next.checked_sub(1).and_then(|at| self.0.get(at));
         last.map_or(0, |((start, end), before)| before + end.min(&at_ns) - start)
+    }
+
+    /// The start of the part that an interval has most of.
+    fn longest_start(&self, start_ns: i64, end_ns: i64) -> Option<i64> {
+        let first = self.0.partition_point(|((_, end), _)| *end <= start_ns);
+        let those = self.0[first..].iter().take_while(|((start, _), _)| *start < end_ns);
+        let length = |(start, end): Interval| end.min(end_ns) - start.max(start_ns);
+        those.map(|(part, _)| *part).max_by_key(|part| length(*part)).map(|(start, _)| start)
     }
 
     /// Time of the parts within an interval.
@@ -214,18 +226,48 @@ fn own_parts(nested: &Nested, thread: ThreadId, parts: &Parts) -> Vec<(usize, i6
         .collect()
 }
 
-fn by_op(slices: &Slices<'_>, parts: &BTreeMap<ThreadId, Parts>) -> Vec<IdlePlace> {
-    let trace = slices.trace;
-    let mut sums: ByName<(i64, u64)> = ByName::new(trace);
-    for (thread, parts) in parts {
-        let nested = slices.closed_ops();
-        for (at, ns) in own_parts(nested, *thread, parts) {
-            let sum = sums.entry(trace.name(nested.slices[at].row));
-            *sum = (sum.0 + ns, sum.1 + 1);
+/// Times of a place.
+#[derive(Default)]
+struct PlaceSum {
+    total_ns: i64,
+    n: u64,
+    /// The slice with most of it: its time, its thread and its number.
+    most: Option<(i64, ThreadId, usize)>,
+}
+
+impl PlaceSum {
+    fn add(&mut self, thread: ThreadId, at: usize, ns: i64) {
+        self.total_ns += ns;
+        self.n += 1;
+        if self.most.is_none_or(|(most_ns, ..)| ns > most_ns) {
+            self.most = Some((ns, thread, at));
         }
     }
-    let place = |(name, (total_ns, n)): (StringId, &(i64, u64))| {
-        IdlePlace::new(trace.strings.get(name).to_owned(), *total_ns, *n)
+
+    fn longest_start(
+        &self,
+        trace: &Trace,
+        nested: &Nested,
+        parts: &BTreeMap<ThreadId, Parts>,
+    ) -> Option<i64> {
+        let (_, thread, at) = self.most?;
+        let HostSlice { start_ns, end_ns, .. } = nested.slices[at];
+        absolute_ns(trace, parts.get(&thread)?.longest_start(start_ns, end_ns)?)
+    }
+}
+
+fn by_op(slices: &Slices<'_>, parts: &BTreeMap<ThreadId, Parts>) -> Vec<IdlePlace> {
+    let trace = slices.trace;
+    let nested = slices.closed_ops();
+    let mut sums: ByName<PlaceSum> = ByName::new(trace);
+    for (thread, parts) in parts {
+        for (at, ns) in own_parts(nested, *thread, parts) {
+            sums.entry(trace.name(nested.slices[at].row)).add(*thread, at, ns);
+        }
+    }
+    let place = |(name, sum): (StringId, &PlaceSum)| IdlePlace {
+        longest_start_ns: sum.longest_start(trace, nested, parts),
+        ..IdlePlace::new(trace.strings.get(name).to_owned(), sum.total_ns, sum.n)
     };
     most_first(sums.iter().map(place).collect())
 }
@@ -274,8 +316,7 @@ const PASSES: &str = "_disabled_torch_function_impl";
 /// Times of a line by its innermost frames.
 #[derive(Default)]
 struct LineSum {
-    total_ns: i64,
-    n: u64,
+    of_all: PlaceSum,
     others_ns: i64,
     inside: BTreeMap<StringId, i64>,
 }
@@ -293,8 +334,7 @@ fn by_line(
         for (at, ns) in own_parts(nested, *thread, parts) {
             let Some(best) = lines.best(nested, at) else { continue };
             let sum = sums.entry(best);
-            sum.total_ns += ns;
-            sum.n += 1;
+            sum.of_all.add(*thread, at, ns);
             if others.are_waited_for(trace, nested, at) {
                 sum.others_ns += ns;
             }
@@ -304,14 +344,15 @@ fn by_line(
     let place = |(name, sum): (StringId, &LineSum)| {
         // (What takes less than half of it is not where it mostly is.)
         let most = sum.inside.iter().max_by_key(|(_, ns)| **ns);
-        let inside = most.filter(|(_, ns)| ns.saturating_mul(2) >= sum.total_ns);
+        let inside = most.filter(|(_, ns)| ns.saturating_mul(2) >= sum.of_all.total_ns);
         // (PyTorch calls every function of a subclass of Tensor through it.)
         let inside = inside.filter(|(name, _)| !trace.strings.get(**name).contains(PASSES));
         let inside = inside.map(|(inside, _)| *inside);
         IdlePlace {
             name: lines.shown(name),
-            total_ns: sum.total_ns,
-            n: sum.n,
+            total_ns: sum.of_all.total_ns,
+            n: sum.of_all.n,
+            longest_start_ns: sum.of_all.longest_start(trace, nested, parts),
             others_ns: sum.others_ns,
             inside: inside.filter(|it| *it != name).map(|it| lines.shown(it)).unwrap_or_default(),
         }

@@ -24,6 +24,8 @@ pub struct IdleRow {
     pub share_pct: f64,
     /// The innermost function with most of it.
     pub inside: String,
+    /// The start of the gap that the slice with most of it is in, on the clock of the file.
+    pub longest_start_ns: Option<i64>,
 }
 
 impl Row for IdleRow {
@@ -66,19 +68,34 @@ impl Row for IdleRow {
                 inside => inside.into(),
             },
         },
+        Column {
+            key: "longest_start_ns",
+            title: "Longest gap from",
+            unit: Unit::Instant,
+            help: "Start of the gap with most of this time in one call, on the clock of the file.",
+            cell: |row| match row.longest_start_ns {
+                Some(ns) => Cell::Instant(ns),
+                None => Cell::Missing { reason: "several places".into() },
+            },
+        },
     ];
 }
 
 fn rows(device: &str, of: &IdlePlaces, places: &[IdlePlace], rest: (&str, i64)) -> Vec<IdleRow> {
-    let row = |name: &str, total_ns: i64, inside: &str| IdleRow {
+    let row = |name: &str, total_ns: i64| IdleRow {
         device: device.to_owned(),
         name: name.to_owned(),
         total_ns,
         share_pct: percent(total_ns, of.host_ns),
-        inside: inside.to_owned(),
+        inside: String::new(),
+        longest_start_ns: None,
     };
-    let known = places.iter().map(|place| row(&place.name, place.total_ns, &place.inside));
-    let rest = (rest.1 > 0).then(|| row(rest.0, rest.1, ""));
+    let known = places.iter().map(|place| IdleRow {
+        inside: place.inside.clone(),
+        longest_start_ns: place.longest_start_ns,
+        ..row(&place.name, place.total_ns)
+    });
+    let rest = (rest.1 > 0).then(|| row(rest.0, rest.1));
     let mut rows: Vec<IdleRow> = known.chain(rest).collect();
     trace::sort_by(&mut rows, |a, b| b.total_ns.cmp(&a.total_ns));
     rows

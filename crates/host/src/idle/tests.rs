@@ -47,6 +47,12 @@ fn idle_time_until_a_launch_belongs_to_the_line_that_the_thread_is_in() {
         ]
     );
     assert_eq!(rows(&found.ops), [("aten::mm", 20, "")]);
+    let starts = found.lines.iter().chain(&found.ops).map(|one| one.longest_start_ns);
+    assert_eq!(
+        starts.collect::<Vec<_>>(),
+        [Some(25); 4],
+        "the only gap begins where the kernel ends"
+    );
     assert_eq!((found.outside_lines_ns, found.outside_ops_ns), (0, 85));
     let around = found.around.expect("main is open all the time");
     assert_eq!((&*around.name, around.total_ns), ("train.py:3 main", 105));
