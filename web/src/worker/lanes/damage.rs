@@ -290,16 +290,23 @@ impl Look {
         }
     }
 
+    fn state(&self) -> Option<(&'static str, Tone)> {
+        match self.repair.is_after {
+            true => Some(("After the repair", Tone::Accent)),
+            false if self.repair.places.is_empty() => None,
+            false => Some(("Before the repair", Tone::Bad)),
+        }
+    }
+
+    /// px at the right end of the axis that say so.
+    pub(super) fn state_width(&self) -> f32 {
+        self.state().map_or(0.0, |(label, _)| text_width(label) + 12.0)
+    }
+
     /// Whether the lanes are those of the file or of its repair, at the right end of the axis.
     pub(super) fn draw_state(&self, ink: &mut Vec<Ink>) {
-        if self.repair.places.is_empty() && !self.repair.is_after {
-            return;
-        }
-        let (label, tone) = match self.repair.is_after {
-            true => ("After the repair", Tone::Accent),
-            false => ("Before the repair", Tone::Bad),
-        };
-        let width = text_width(label) + 12.0;
+        let Some((label, tone)) = self.state() else { return };
+        let width = self.state_width();
         let (x, y, height) = (self.width - width, MINIMAP, TOP - MINIMAP - 1.0);
         ink.push(Ink::Box { x, y, width, height, tone: Tone::Ground });
         ink.push(Ink::Box { x, y, width: 3.0, height, tone });

@@ -223,11 +223,15 @@ impl Look {
         let most = (self.width / TICK) as usize;
         let offset = self.offset_ns() as f64;
         let (from, to) = self.shown();
+        let room = self.width - self.state_width();
         for tick in ticks(from + offset, to + offset, most.max(2), Unit::Time) {
             let x = self.x_of(tick.at - offset);
             ink.push(Ink::Box { x, y: y + 16.0, width: 1.0, height: 6.0, tone: Tone::Strong });
-            let fits = x + text_width(&tick.label) + 4.0 <= self.width;
+            let fits = x + text_width(&tick.label) + 4.0 <= room;
             let (x, anchor) = if fits { (x + 4.0, Anchor::Start) } else { (x - 4.0, Anchor::End) };
+            if x > room {
+                continue;
+            }
             ink.push(Ink::Text { x, y: y + 15.0, anchor, text: tick.label, tone: Tone::Muted });
         }
         ink.push(Ink::Box {

@@ -212,7 +212,7 @@ impl Look {
         let Some((from, to)) = next else {
             self.says = Some(match self.bands.is_empty() {
                 true => "Why the GPU stands still is not known yet.".to_owned(),
-                false => "No such time, of two px or more at this zoom.".to_owned(),
+                false => "No such gap of two px or more: zoom in for shorter ones.".to_owned(),
             });
             return;
         };

@@ -3,7 +3,7 @@
 
 use kinetoscope::lanes::{Band, Levels, Place, Spot};
 use kinetoscope::report::units;
-use kinetoscope::scene::{Anchor, Ink, Tone};
+use kinetoscope::scene::{Anchor, Ink, Tone, text_width};
 
 use super::super::hint::hint;
 use super::Look;
@@ -32,7 +32,12 @@ impl Look {
                 let (y, height) = (MINIMAP, height - MINIMAP);
                 ink.push(Ink::Box { x, y, width: right - x, height, tone: Tone::Selected });
                 let label = units::time(self.range.map_or(0, |(a, b)| (b - a) as i64));
-                ink.push(text(x + 4.0, self.ceiling() + 14.0, label, Tone::Text));
+                // (On the axis, whose numbers say less there: below it are the heads of the tracks.)
+                let wide = text_width(&label) + 8.0;
+                let x = (f32::midpoint(x, right) - wide / 2.0).clamp(0.0, (width - wide).max(0.0));
+                let (y, height) = (MINIMAP + 2.0, TOP - MINIMAP - 3.0);
+                ink.push(Ink::Box { x, y, width: wide, height, tone: Tone::Ground });
+                ink.push(text(x + 4.0, MINIMAP + 15.0, label, Tone::Text));
             }
         }
         for mark in &self.marks {

@@ -387,9 +387,9 @@ fn g_selects_one_gap_after_the_other_and_shift_goes_back() {
     };
     assert_eq!(go(false).0, Some((10_000.0, 20_000.0)));
     assert_eq!(go(false).0, Some((50_000.0, 60_000.0)), "both causes");
-    assert!(go(false).1.contains("No such time"));
+    assert!(go(false).1.contains("No such gap"));
     assert_eq!(go(true).0, Some((10_000.0, 20_000.0)));
-    assert!(go(true).1.contains("No such time"));
+    assert!(go(true).1.contains("No such gap"));
 }
 
 #[test]
