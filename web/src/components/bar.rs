@@ -17,15 +17,30 @@ const LETTER_PCT: f64 = 0.85;
 /// Narrower parts have none on a narrow screen.
 const WIDE_FROM_PCT: f64 = 30.0;
 
+/// What leads from a part to its evidence.
+pub type Evidence<'a> = &'a dyn Fn(&Part) -> Callback<MouseEvent>;
+
 /// The bar of the parts, and its legend: with fewer words for the overview (`compact`). `of` is what they are shares of; its picture is
-/// called `name`.
-pub fn stacked_bar(parts: &[Part], of: &str, name: &'static str, compact: bool) -> Html {
+/// called `name`. With `evidence`, each part leads to what it is made of.
+pub fn stacked_bar(
+    parts: &[Part],
+    of: &str,
+    name: &'static str,
+    compact: bool,
+    evidence: Option<Evidence<'_>>,
+) -> Html {
     let mut left = 0.0;
     let drawn = parts.iter().map(|part| {
         let x = left;
         left += part.share_pct;
-        segment(part, x)
+        segment(part, x, evidence)
     });
+    let title = |part: &Part| match evidence {
+        None => html! { &part.title },
+        Some(evidence) => {
+            html! { <button class="link" onclick={evidence(part)}>{ &part.title }</button> }
+        }
+    };
     let summary: Vec<String> = parts
         .iter()
         .map(|part| format!("{} {}", part.title, units::percent(part.share_pct)))
@@ -41,7 +56,7 @@ pub fn stacked_bar(parts: &[Part], of: &str, name: &'static str, compact: bool) 
                 { for parts.iter().take(shown).map(|part| html! {
                     <li title={hint(part)}>
                         { swatch(&part.category) }
-                        <span>{ &part.title }</span>
+                        <span>{ title(part) }</span>
                         <span class="legend-share">{ units::percent(part.share_pct) }</span>
                     </li>
                 }) }
@@ -60,7 +75,7 @@ fn hint(part: &Part) -> String {
     if part.meaning.is_empty() { format!("{ns} ns") } else { format!("{ns} ns: {}", part.meaning) }
 }
 
-fn segment(part: &Part, x: f64) -> Html {
+fn segment(part: &Part, x: f64, evidence: Option<Evidence<'_>>) -> Html {
     let paint = paint(&part.category);
     let text = format!(
         "{}: {}, {}",
@@ -69,8 +84,9 @@ fn segment(part: &Part, x: f64) -> Html {
         units::time(part.total_ns)
     );
     html! {
-        // An inner svg clips its text.
-        <svg x={format!("{}%", units::fixed(x, 4))} width={format!("{}%", units::fixed(part.share_pct, 4))} height="44">
+        // An inner svg clips its text. (The way to the evidence by keyboard is in the legend.)
+        <svg x={format!("{}%", units::fixed(x, 4))} width={format!("{}%", units::fixed(part.share_pct, 4))} height="44"
+            class={evidence.map(|_| "leads")} onclick={evidence.map(|evidence| evidence(part))}>
             <title>{ text }</title>
             <rect width="100%" height="100%" class={classes!("segment", paint.class())} />
             if let Some(fill) = paint.hatch_fill() {

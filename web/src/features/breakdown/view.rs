@@ -13,7 +13,7 @@ pub fn view(props: &Props) -> Option<Html> {
         <>
             { heading(props.view.title(), intro.next().map_or("", String::as_str)) }
             if !report.parts.is_empty() {
-                <section class="panel">{ stacked_bar(&report.parts, "Share of GPU time", "gpu-time", false) }</section>
+                <section class="panel">{ stacked_bar(&report.parts, "Share of GPU time", "gpu-time", false, None) }</section>
             }
             { for intro.map(|sentence| html! { <p class="hint">{ sentence }</p> }) }
             <Later>{ for chapter.tables.iter().map(|table| props.table(table, Some("total_ns"))) }</Later>

@@ -38,7 +38,7 @@ pub fn view(props: &Props) -> Option<Html> {
                         <h2>{ "Where the GPU time goes" }</h2>
                         <button class="link" onclick={show(props, View::Breakdown)}>{ "Breakdown" }</button>
                     </div>
-                    { stacked_bar(&report.parts, "Share of GPU time", "gpu-time", true) }
+                    { stacked_bar(&report.parts, "Share of GPU time", "gpu-time", true, None) }
                 </section>
             }
             <Later>
@@ -81,7 +81,7 @@ fn wall(props: &Props) -> Html {
                     <h2>{ format!("Where the wall time goes: {}", bar.title) }</h2>
                     <button class="link" onclick={show(props, View::Diagnosis)}>{ "Diagnosis" }</button>
                 </div>
-                { stacked_bar(&bar.parts, "Share of the wall time", "wall-time", false) }
+                { stacked_bar(&bar.parts, "Share of the wall time", "wall-time", false, Some(&|part| show(props, evidence(&part.category)))) }
             </section>
         }
     };
@@ -160,6 +160,16 @@ fn view_of(chapter: &str) -> View {
         "overlap" => View::Overlap,
         "fuse" => View::Fuse,
         _ => View::Triage,
+    }
+}
+
+/// The view that has what a part of the wall time is made of, by the part's id.
+fn evidence(part: &str) -> View {
+    match part {
+        "compute" => View::Triage,
+        "communication" => View::Overlap,
+        "copies" => View::Memory,
+        _ => View::Gaps,
     }
 }
 

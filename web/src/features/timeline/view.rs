@@ -113,9 +113,9 @@ pub fn view(props: &Props) -> Option<Html> {
             </div>
             if let Some(seen) = seen {
                 { in_perfetto(props, seen) }
-                <div data-testid="seen">{ for seen.chapters.iter().map(|of| chapter(props, of)) }</div>
+                <div class="seen" data-testid="seen">{ for seen.chapters.iter().map(|of| chapter(props, of)) }</div>
             }
-            <div data-testid="seen-beneath">{ seen_beneath(props) }</div>
+            <div class="seen" data-testid="seen-beneath">{ seen_beneath(props) }</div>
         </>
     })
 }
