@@ -35,6 +35,16 @@ test("the overview begins with the sentence, the bar and the actions of the comm
   const cards = await id(page, "finding").filter({ hasText: "Saves at most" }).count();
   assert.equal(cards, Math.min(3, wanted.actions.length));
   assert.deepEqual(await accessibilityFaults(page), []);
+  // Each part leads to its evidence: by its name, and by its place in the bar.
+  const names = id(page, "wall").locator(".legend button");
+  const titles = await names.allTextContents();
+  assert.equal(titles.length, shares.length);
+  await names.nth(titles.indexOf("Compute")).click();
+  await id(page, "view-triage").waitFor();
+  await view(page, "overview");
+  const widest = titles.findIndex((title, at) => title.startsWith("Idle") && shares[at] > 1);
+  await id(page, "wall").locator("svg[role=img] > svg").nth(widest).click();
+  await id(page, "view-gaps").waitFor();
   await session.close();
 });
 
