@@ -47,8 +47,23 @@ export async function begin(heard, on) {
     tell();
   };
   globalThis.launchQueue?.setConsumer(({ files }) => launched(files));
+  keepCurrentInView();
   await lookAtKept().catch(() => {});
   await watchBuilds();
+}
+
+/// On a narrow screen views and files are strips that scroll: the view that a link led to, and the file whose view is shown, stay
+/// in the part that is seen.
+function keepCurrentInView() {
+  const show = ({ target }) => {
+    const strip = target.closest(".nav, .file-cards");
+    const isCurrent = target.hasAttribute("aria-current") || target.getAttribute("aria-pressed") === "true";
+    if (!strip || !isCurrent) return;
+    const [item, seen] = [target, strip].map((of) => of.getBoundingClientRect());
+    if (item.left < seen.left || item.right > seen.right) strip.scrollLeft += item.left - seen.left - 8;
+  };
+  const changed = new MutationObserver((changes) => changes.forEach(show));
+  changed.observe(document.body, { subtree: true, attributeFilter: ["aria-current", "aria-pressed"] });
 }
 
 /// A person wants files to be kept, or no longer. Then nothing stays.

@@ -349,6 +349,28 @@ describe("400 px", () => {
     await session.close();
   });
 
+  test("the file and the view that are shown are seen in their strips", async () => {
+    const session = await open(browser, { viewport: { width: 400, height: 800 } });
+    const { page } = session;
+    const names = ["first", "second", "third"].map((name) => `${name}_of_three_ranks.json`);
+    await put(page, names.map((name) => file(name, [kernel({ ts: 1, dur: 2, name: "k" })])));
+    await settled(page);
+    const isSeen = (item, strip) => page.waitForFunction(([item, strip]) => {
+      const [own, seen] = [item, strip].map((of) => document.querySelector(of).getBoundingClientRect());
+      return own.left >= seen.left && own.left < seen.right - 40;
+    }, [item, strip], PATIENCE);
+    for (const name of names) {
+      await page.locator(".file-card-main", { hasText: name.slice(0, 5) }).dispatchEvent("click");
+      await isSeen(".file-card.selected", ".file-cards");
+    }
+    for (const name of ["downloads", "overview", "repair"]) {
+      await id(page, `nav-${name}`).dispatchEvent("click");
+      await id(page, `view-${name}`).waitFor(PATIENCE);
+      await isSeen(".nav [aria-current]", ".nav");
+    }
+    await session.close();
+  });
+
   test("nor is one of a real trace", { skip: shared() === undefined }, async () => {
     const session = await open(browser, { viewport: { width: 400, height: 800 } });
     const { page } = session;
