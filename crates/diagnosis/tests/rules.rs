@@ -119,7 +119,12 @@ fn launches_that_come_late_behind_a_collective_limit_the_rank() {
     assert!(of("M2").observation.contains("80.0 µs sooner at most, of 1.14 ms"), "{:?}", of("M2"));
     assert!((16 * 65_000..1_500_000).contains(&of("M2").bound_ns.unwrap()));
     assert_eq!(of("M10").bound_ns, Some(80_000));
-    assert!(verdicts(&with(8_000), "M2").is_empty());
+    let limits = "Launches limit the GPU: it runs no kernel but communication for 57.1% of its span (1.14 ms), but without any \
+                  communication it would be done 80.0 µs sooner at most.";
+    assert_eq!(late.headline.as_deref(), Some(limits));
+    let early = with(8_000);
+    assert!(verdicts(&early, "M2").is_empty());
+    assert!(early.headline.unwrap().starts_with("The GPU runs no kernel but communication for"));
 }
 
 /// Decode passes whose graphs run long after their launches, with many small collectives.
