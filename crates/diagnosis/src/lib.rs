@@ -167,7 +167,8 @@ impl Diagnosis {
             let rows = rows.iter().filter(|row| headline::is_of_cpu(row.part));
             rows.map(|row| row.share_pct).sum::<f64>() >= headline::LEAST_PCT
         };
-        self.wall.is_empty() || self.bars().any(|(_, rows)| of_cpu(rows))
+        let runs_dry = || self.iterations.as_ref().is_some_and(|of| of.pace.is_some());
+        self.wall.is_empty() || runs_dry() || self.bars().any(|(_, rows)| of_cpu(rows))
     }
 
     /// The actions, each once for all devices. `actions` has all.

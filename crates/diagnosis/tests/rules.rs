@@ -171,6 +171,35 @@ fn a_pass_that_is_slow_on_the_cpu_while_its_work_is_queued_is_not_the_slowest() 
     assert!(!section.tables.iter().any(keys));
 }
 
+#[test]
+fn a_cpu_that_launches_too_late_for_most_passes_is_not_ahead() {
+    // Passes of 1 ms on the CPU, whose graph runs for 5 ms; from one to the next an op of the scheduler.
+    let with = |every_ns: i64| {
+        let mut fixture = Fixture::default();
+        for pass in 0..6_i64 {
+            let at = pass * every_ns;
+            let name = "execute_context_0(0)_generation_1(1)";
+            fixture.push(slice("user_annotation", name).at(at, 1_000_000).on(1, 1));
+            fixture.push(
+                slice("cpu_op", "schedule").at(at + 1_000_000, every_ns - 1_000_000).on(1, 1),
+            );
+            let call = slice("cuda_runtime", "cudaGraphLaunch").at(at + 400_000, 100_000);
+            fixture.push(call.on(1, 1).link(pass + 1));
+            let begins = at.max(pass * 5_000_000) + 600_000;
+            fixture.push(kernel("gemm").at(begins, 2_400_000).link(pass + 1));
+            fixture.push(kernel("gemm").at(begins + 2_400_000, 2_400_000).link(pass + 1));
+        }
+        diagnosis(fixture).iterations.unwrap().section().intro
+    };
+    let said = |intro: &[String], text: &str| intro.iter().any(|one| one.contains(text));
+    let late = with(8_000_000);
+    let dry = "Before the work of 5 of 6 iterations is done, the GPU stands still for 1";
+    assert!(said(&late, dry), "{late:?}");
+    assert!(said(&late, "the start of the next it takes 8.00 ms (median of 5)"), "{late:?}");
+    let ahead = with(3_000_000);
+    assert!(said(&ahead, "The CPU launches ahead: "), "{ahead:?}");
+}
+
 /// Six passes of a graph of 2 ms; the CPU waits for each, copies for the next, and launches that `late_ns` after the wait.
 fn passes_that_wait(late_ns: i64) -> Fixture {
     let mut fixture = Fixture::default();
