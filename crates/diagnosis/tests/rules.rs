@@ -43,6 +43,19 @@ fn short_kernels_far_apart_are_limited_by_launches_and_the_bound_is_a_part_of_th
 }
 
 #[test]
+fn graphs_by_batch_size_are_not_for_the_prefill_of_sglang() {
+    let with = |pass: &str| {
+        let mut fixture = paced(50_000);
+        fixture.push(slice("user_annotation", pass).at(-1_000, 1_100_000).on(1, 1));
+        let frame = slice("python_function", "sglang/srt/managers/scheduler.py(10): run_batch");
+        fixture.push(frame.at(-2_000, 1_200_000).on(1, 1));
+        diagnosis(fixture).actions.first().map(|action| action.remedy)
+    };
+    assert_eq!(with("step[EXTEND bs=1 toks=2048]"), Some("sglang-prefill-graph"));
+    assert_eq!(with("step[DECODE bs=8]"), Some("sglang-batch-graph"));
+}
+
+#[test]
 fn the_same_kernels_one_after_the_other_are_not() {
     let found = diagnosis(paced(5_500));
     assert_eq!(verdicts(&found, "M1"), ["ok"]);
