@@ -413,8 +413,17 @@ fn fused_action(row: &triage::FuseRow) -> Option<String> {
     }
 }
 
-/// The advised rows of the overlap and the fusion table, and the number format of products.
+/// The advised rows of the overlap and the fusion table, and the number format of products. Their bounds are of all iterations.
 fn of_triage(facts: &Facts<'_>) -> Vec<Action> {
+    let mut all = advised(facts);
+    if let Some((_, n)) = facts.left_out() {
+        let text = format!(" The bound is of all {n} iterations, the cold ones, too.");
+        all.iter_mut().for_each(|action| action.hypothesis.push_str(&text));
+    }
+    all
+}
+
+fn advised(facts: &Facts<'_>) -> Vec<Action> {
     let overlap = facts.triage.overlap.iter().filter_map(|row| {
         Some(Action {
             rule: "overlap".to_owned(),

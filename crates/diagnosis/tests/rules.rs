@@ -521,6 +521,23 @@ fn passes_of_an_engine_are_told_by_stage() {
 }
 
 #[test]
+fn the_stages_share_the_bar_of_the_warm_iterations() {
+    let name = |n: usize| {
+        let kinds =
+            ["execute_context_2(900)_generation_0(0)", "execute_context_0(0)_generation_8(8)"];
+        kinds[usize::from(n > 0)].to_owned()
+    };
+    let found = diagnosis(ranges(name, &[30, 20, 5, 5, 5]));
+    assert_eq!(found.left_out.len(), 1);
+    let bar: i64 = found.wall.iter().map(|row| row.total_ns).sum();
+    let stages: Vec<_> = found.wall_stages.iter().map(|wall| wall.stage.id()).collect();
+    assert_eq!(stages, ["extend", "decode"]);
+    assert_eq!(found.wall_stages.iter().map(|wall| wall.total_ns).sum::<i64>(), bar);
+    let shares: f64 = found.wall_stages.iter().map(|wall| wall.share_pct).sum();
+    assert!((shares - 100.0).abs() < 1e-6, "{shares}");
+}
+
+#[test]
 fn equal_steps_have_no_slowest_and_a_step_a_tenth_longer_is_not_told() {
     let of = |durations: &[i64]| {
         diagnosis(ranges(|n| format!("ProfilerStep#{n}"), durations)).iterations.unwrap()

@@ -107,7 +107,7 @@ fn on_device(
     let idle = Idle::of(gpu, steps, host.first_ns()).outside(lost_calls);
     let gaps = Gaps::of(gpu, &launches, &idle, host);
     let dealt = cause::deal(&idle, host, &gaps, &blocked);
-    let wall_times = wall_time::wall_times(gpu, &idle, &dealt);
+    let mut wall_times = wall_time::wall_times(gpu, &idle, &dealt);
     let explained = cause::explain(&idle, host, &gaps, dealt);
     let first_run = explained.as_ref().filter(|found| found.cause == Cause::SetUp);
     let set_up = first_run.map_or(&[][..], |found| &found.times);
@@ -152,9 +152,10 @@ fn on_device(
         is_blocked: timeline::percent(blocked_ns, idle.window_ns) >= BLOCKED_PCT,
     };
     let stage_rows = stages.rows(gpu, &launches, waits);
+    wall_times.stages = wall_stages::stage_times(gpu, &stage_of, &idle.window, &wall_times);
     let tables = DeviceTables {
         wall: wall_time::wall_rows(&wall_times, &idle),
-        wall_stages: wall_stages::stage_walls(gpu, &stage_of, &idle.window, &wall_times),
+        wall_stages: wall_times.stage_walls(None),
         wall_times: vec![wall_times],
         stages: stage_rows,
         kernels,
