@@ -17,6 +17,7 @@ use crate::instances::TriageSlices;
 use crate::kernel_row::KernelTableRow;
 use crate::kernel_table::{Facts, kernel_table};
 use crate::overlap::{self, OverlapOptions};
+use crate::own_frames::OwnFrames;
 use crate::placed::{Given, Placed};
 use crate::report::{Coverage, knows_op};
 use crate::sides::{Side, Sides};
@@ -141,7 +142,9 @@ fn on_device(
         arguments: Some(&arguments),
     };
     let (arguments, tokens) = (context.arguments, &stages.most_tokens(gpu.trace)[..]);
-    let ground = Ground { run, wall: &wall, exposed_ns, arguments, tokens, peak: *peak };
+    let own_frames = OwnFrames::of(gpu, &launches, linker);
+    let (own_frames, peak) = (Some(&own_frames), *peak);
+    let ground = Ground { run, wall: &wall, exposed_ns, arguments, tokens, peak, own_frames };
     let fuse = fuse::fuse(gpu, &launches, stage_of, Some(&places), &context, &ground);
     let blocked_ns = timeline::intervals::length(&blocked);
     let waits = Waits {

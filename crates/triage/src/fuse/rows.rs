@@ -199,8 +199,17 @@ struct Gain {
 }
 
 fn gain(advice: &Advice, wall: &Wall) -> Gain {
-    let Rule { launches, held_ns, attention_ns, latency_ns, one_pass, twins_ns, added, nodes } =
-        advice.rule;
+    let Rule {
+        launches,
+        by_frames,
+        held_ns,
+        attention_ns,
+        latency_ns,
+        one_pass,
+        twins_ns,
+        added,
+        nodes,
+    } = advice.rule;
     let of_gpu = match (attention_ns, latency_ns) {
         (None, Some(ns)) => format!(
             "{} of exposed time for each collective that goes away, as long as the shortest ones take; the bytes stay",
@@ -248,7 +257,12 @@ fn gain(advice: &Advice, wall: &Wall) -> Gain {
              most, with the profiler's overhead)",
             units::plural(n, "launch", "launches"),
             if n == 1 { "goes" } else { "go" },
-            units::time(ns)
+            units::time(ns),
+            match by_frames {
+                true =>
+                    "as long as the Python function that launches nothing else, or up to the next launch",
+                false => "from its launch to the next at most",
+            }
         ),
         // (Then no launch that goes away shortens the run.)
         None if wall.linked => String::new(),
