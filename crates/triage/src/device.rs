@@ -169,6 +169,7 @@ fn on_device(
         concurrency: overlap.concurrency,
         fuse: fuse.rows,
         fuse_note: fuse.note,
+        fuse_held: fuse.held,
         plain_products: precision::plain_products(gpu, &places, &ground, &fuse.attention),
         span: Some(wall.span()),
     };

@@ -58,6 +58,8 @@ pub(crate) struct Fuse {
     pub rows: Vec<FuseRow>,
     /// What was found and is not advised.
     pub note: Option<String>,
+    /// What of that would go away on the device, and shortens nothing because what follows is launched no sooner.
+    pub held: Option<String>,
     /// The slices of attention that is advised to be one kernel, sorted: no other advice saves their time, too.
     pub attention: Vec<u32>,
 }

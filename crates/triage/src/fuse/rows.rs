@@ -33,7 +33,7 @@ pub(super) fn rows(
     wall: &Wall,
 ) -> Fuse {
     let mut rows: Vec<FuseRow> = Vec::new();
-    let (mut small, mut impossible) = (Vec::new(), Vec::new());
+    let (mut small, mut impossible, mut held) = (Vec::new(), Vec::new(), Vec::new());
     for (accepted, advice) in judged {
         let candidate = &accepted.candidate;
         let name = || format!("{} ({})", title(candidate), id(candidate));
@@ -45,6 +45,9 @@ pub(super) fn rows(
                 impossible.push(name())
             };
         }
+        held.extend(
+            advice.as_ref().filter(|_| worth.is_none()).and_then(|it| held_back(it, name(), wall)),
+        );
         // (Of what is fused in part, what is left may not be worth it.)
         if worth.is_some() || !candidate.active.is_empty() {
             let advice = advice.as_ref().zip(worth);
@@ -74,9 +77,23 @@ pub(super) fn rows(
             "Found, but not advised because the trace does not show that a replacement applies",
         ),
     ];
+    let held = list(
+        held,
+        "Found, but in this recording at most 0.5% of the GPU span or 10 µs would be saved, because other work or launches hold what follows",
+    );
     let notes: Vec<String> = notes.into_iter().flatten().collect();
     let note = (!notes.is_empty()).then(|| notes.join(" "));
-    Fuse { rows, note, ..Fuse::default() }
+    Fuse { rows, note, held, ..Fuse::default() }
+}
+
+/// What a change that is not worth its price in this recording takes off the device, where that would be worth it alone and no launch goes
+/// away: a graph launches the kernels, and the next one comes late.
+fn held_back(advice: &Advice, name: String, wall: &Wall) -> Option<String> {
+    let ns = gone_ns(&advice.removed);
+    let is_held = wall.linked && advice.rule.launches.is_none();
+    Priority::of(ns, wall.span_ns).filter(|_| is_held)?;
+    let pct = units::percent(percent(ns, wall.span_ns));
+    Some(format!("{name}, {} less GPU work ({pct} of the GPU span)", units::time(ns)))
 }
 
 /// A change that acts in several stages is worth what goes away in all of them: each of its rows says so, and has that
@@ -253,8 +270,7 @@ fn gain(advice: &Advice, wall: &Wall) -> Gain {
     });
     let limit = match launches {
         Some((n, ns)) => format!(
-            "; where the GPU waits for the CPU, the CPU time of {} that {} away ({} in all, each from its launch to the next at \
-             most, with the profiler's overhead)",
+            "; where the GPU waits for the CPU, the CPU time of {} that {} away ({} in all, each {}, with the profiler's overhead)",
             units::plural(n, "launch", "launches"),
             if n == 1 { "goes" } else { "go" },
             units::time(ns),

@@ -186,6 +186,38 @@ fn the_function_around_a_launch_is_what_the_cpu_spends_on_it() {
 }
 
 #[test]
+fn what_graphs_that_are_launched_late_could_save_is_said_and_not_advised() {
+    let with = |every_ns: i64| {
+        let mut fixture = Fixture::default();
+        for n in 0..20_i64 {
+            let at = n * every_ns;
+            let launch = slice("cuda_runtime", "cudaGraphLaunch").on(1, 1).link(n + 1);
+            fixture.push(launch.at(at, 5_000));
+            let begins = at.max(n * 120_000) + 10_000;
+            for (name, from) in [(ALL_REDUCE, 0), (RMS_NORM, 40_000), (GEMM, 80_000)] {
+                fixture.push(kernel(name).at(begins + from, 40_000).link(n + 1));
+            }
+        }
+        let run = open(Platform::Rocm, Some(Framework::Vllm));
+        let trace = fixture.finish();
+        advised(&trace, |_| Stage::Decode, |_| None, &of(Framework::Vllm), &run)
+    };
+    // The GPU waits for each graph but the first.
+    let late = with(1_000_000);
+    assert_eq!(paths(&late), []);
+    let held = late.held.unwrap();
+    assert!(
+        held.ends_with(
+            "All-reduce before a norm (K07), 800 µs less GPU work (4.2% of the GPU span)."
+        ),
+        "{held}"
+    );
+    // Launched ahead, it is advice.
+    let ahead = with(10_000);
+    assert_eq!((paths(&ahead).len(), ahead.held), (1, None));
+}
+
+#[test]
 fn batch_norm_is_advised_for_inference_only() {
     const COUNT: &str = "void at::native::vectorized_elementwise_kernel<2, at::native::CUDAFunctorOnSelf_add<long>, at::detail::Array<char*, 2> >(int)";
     const STATISTICS: &str =
