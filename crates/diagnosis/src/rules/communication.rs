@@ -255,7 +255,13 @@ impl Excess {
     }
 }
 
-/// Collectives of one kernel, kind, group and size count as equal. `None` where sizes are not recorded.
+/// What equal collectives show of the time of the bar in which a device waits for other ranks, at least, and no other kernel runs.
+pub(crate) fn waiting_told_ns(facts: &Facts<'_>, device: &Device<'_>) -> i64 {
+    excess(facts, device).map_or(0, |excess| length(&both(&excess.exposed, &device.window())))
+}
+
+/// Collectives of one kernel, kind, group and size count as equal, and without a recorded size those at one place of equal graphs. `None`
+/// where neither is known.
 fn excess(facts: &Facts<'_>, device: &Device<'_>) -> Option<Excess> {
     let launched = device.slices().filter_map(|one| {
         let (launch, row) = (one.launch?.row, one.slice.row);
