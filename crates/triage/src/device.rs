@@ -114,9 +114,9 @@ fn on_device(
     let set_up = first_run.map_or(&[][..], |found| &found.times);
     let wall = Wall::of(gpu, &launches, Lost { blocked: &blocked, set_up });
     let stage_of = |slice: usize| stages.stage(slice);
-    let pair = sources.mapping.is_some() || sources.map.is_some();
+    wall_times.stages = wall_stages::stage_times(gpu, &stage_of, &idle.window, &wall_times);
     let judged = OverlapOptions {
-        pair,
+        pair: sources.mapping.is_some() || sources.map.is_some(),
         captures: !sources.captures.is_empty(),
         details: sources.details,
         wall: Some(&wall),
@@ -154,13 +154,11 @@ fn on_device(
         set_up: wall_times.part(WallPart::Loading),
         is_blocked: timeline::percent(blocked_ns, idle.window_ns) >= BLOCKED_PCT,
     };
-    let stage_rows = stages.rows(gpu, &launches, waits);
-    wall_times.stages = wall_stages::stage_times(gpu, &stage_of, &idle.window, &wall_times);
     let tables = DeviceTables {
+        stages: stages.rows(gpu, &launches, waits),
         wall: wall_time::wall_rows(&wall_times, &idle),
         wall_stages: wall_times.stage_walls(None),
         wall_times: vec![wall_times],
-        stages: stage_rows,
         kernels,
         merged,
         launch_note: arguments.map(|arguments| arguments::note(sources.details, arguments)),

@@ -268,23 +268,7 @@ fn gain(advice: &Advice, wall: &Wall) -> Gain {
             if n == 1 { "counts" } else { "count" },
         )
     });
-    let limit = match launches {
-        Some((n, ns)) => format!(
-            "; where the GPU waits for the CPU, the CPU time of {} that {} away ({} in all, each {}, with the profiler's overhead)",
-            units::plural(n, "launch", "launches"),
-            if n == 1 { "goes" } else { "go" },
-            units::time(ns),
-            match by_frames {
-                true =>
-                    "as long as the Python function that launches nothing else, or up to the next launch",
-                false => "from its launch to the next at most",
-            }
-        ),
-        // (Then no launch that goes away shortens the run.)
-        None if wall.linked => String::new(),
-        None => "; no launches are recorded, so it is unknown where the GPU waits for the CPU"
-            .to_owned(),
-    };
+    let limit = of_launches(launches, by_frames, wall.linked);
     let held = held_ns.map_or_else(String::new, |ns| {
         format!(
             ". Of the device's time that goes away {} shortens nothing: other work or launches hold what follows",
@@ -299,6 +283,27 @@ fn gain(advice: &Advice, wall: &Wall) -> Gain {
         wall.span(),
     );
     Gain { sentence, estimate }
+}
+
+/// What launches that go away save, after a semicolon; empty where no launch that goes away shortens the run.
+fn of_launches(launches: Option<(u64, i64)>, by_frames: bool, linked: bool) -> String {
+    match launches {
+        Some((n, ns)) => format!(
+            "; where the GPU waits for the CPU, the CPU time of {} that {} away ({} in all, each {}, with the profiler's overhead)",
+            units::plural(n, "launch", "launches"),
+            if n == 1 { "goes" } else { "go" },
+            units::time(ns),
+            match by_frames {
+                true =>
+                    "as long as the Python function that launches nothing else, or up to the next launch",
+                false => "from its launch to the next at most",
+            }
+        ),
+        // (Then no launch that goes away shortens the run.)
+        None if linked => String::new(),
+        None => "; no launches are recorded, so it is unknown where the GPU waits for the CPU"
+            .to_owned(),
+    }
 }
 
 /// Time by a key, most first.
