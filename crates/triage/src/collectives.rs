@@ -77,17 +77,20 @@ pub(crate) fn waiting(gpu: &Gpu<'_>, details: &Details) -> Option<Waiting> {
     (all.excess_ns > 0).then_some(all)
 }
 
-/// The places of the collectives that graphs launch; empty where no graph is launched.
+/// The places of the collectives that graphs launch; empty where no graph is launched, or all sizes are recorded.
 fn places(gpu: &Gpu<'_>, details: &Details) -> Vec<(Row, Place)> {
-    if !gpu.trace.strings.marked(&launches_graph).contains(&true) {
+    let is_communication =
+        |at: usize| gpu.work(gpu.slice(at).work).category == Category::Communication;
+    let mut own = (0..gpu.len()).filter(|at| is_communication(*at));
+    let has_graphs = || gpu.trace.strings.marked(&launches_graph).contains(&true);
+    if own.all(|at| details.collective(gpu.row(at)).is_some()) || !has_graphs() {
         return Vec::new();
     }
     let launches = Launches::of(gpu);
     let launched = (0..gpu.len()).filter_map(|at| {
-        let slice = gpu.slice(at);
-        let is_communication = gpu.work(slice.work).category == Category::Communication;
         let (launch, row) = (launches.of_slice(at)?, gpu.row(at));
-        Some(Launched { launch, start_ns: slice.start_ns, row, is_communication })
+        let (start_ns, is_communication) = (gpu.slice(at).start_ns, is_communication(at));
+        Some(Launched { launch, start_ns, row, is_communication })
     });
     graph_places(gpu.trace, details, launched.collect())
 }

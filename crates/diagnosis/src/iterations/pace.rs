@@ -2,7 +2,7 @@
 //! pass: what its scheduler does between two passes is in no iteration, and the GPU may run dry meanwhile.
 
 use host::numbers::Stats;
-use timeline::intervals::{both, length};
+use timeline::intervals::length_within;
 use triage::{WallPart, WallTimes};
 
 use super::{Iteration, Run, slow};
@@ -33,16 +33,17 @@ impl Pace {
         }
         let late = [WallPart::Launch, WallPart::HostCompute].map(|part| times.part(part));
         let mut found = Self { n_late: 0, late_ns: 0, loop_ns: 0, waits_ns: 0, n: 0 };
+        let (first, last) = list.first().zip(list.last())?;
+        let awaited = slow::awaited(run, (first.window.0, last.window.0));
         let (mut loops, mut waits) = (Vec::new(), Vec::new());
         for pair in list.windows(2) {
             let (from, to) = (pair[0].window.0, pair[1].window.0);
             loops.push(to.saturating_sub(from));
-            waits.push(slow::waits_within(run, (from, to)));
+            waits.push(length_within(&awaited, (from, to)));
             let Some(((_, before), (_, end))) = pair[0].on_gpu.zip(pair[1].on_gpu) else {
                 continue;
             };
-            let late_ns =
-                late.iter().map(|times| length(&both(times, &[(before, end)]))).sum::<i64>();
+            let late_ns: i64 = late.iter().map(|own| length_within(own, (before, end))).sum();
             if late_ns.saturating_mul(DRY_PARTS) >= end.saturating_sub(before).max(1) {
                 found.n_late += 1;
                 found.late_ns = found.late_ns.saturating_add(late_ns);

@@ -123,12 +123,12 @@ pub(super) fn is_of_cpu(part: WallPart) -> bool {
 
 /// How long calls of an iteration's launching threads wait for the GPU in it.
 pub(super) fn waits_ns(run: &Run<'_>, one: &Iteration) -> i64 {
-    waits_within(run, one.window)
+    covered_ns(&waits(run, one.window), one.window)
 }
 
-/// The same in any window.
-pub(super) fn waits_within(run: &Run<'_>, window: Interval) -> i64 {
-    covered_ns(&waits(run, window), window)
+/// When calls of the threads that launch in a window wait for the GPU.
+pub(super) fn awaited(run: &Run<'_>, window: Interval) -> Vec<Interval> {
+    union(waits(run, window).into_iter().map(|(_, times)| times).collect())
 }
 
 /// How much of a window these calls cover.

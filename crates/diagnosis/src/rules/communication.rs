@@ -268,9 +268,12 @@ fn excess(facts: &Facts<'_>, device: &Device<'_>) -> Option<Excess> {
         let is_communication = one.is_communication;
         Some(Launched { launch, start_ns: one.slice.start_ns, row, is_communication })
     });
-    let places = graph_places(facts.trace, facts.details, launched.collect());
-    let own = facts.gpu.on(device.id()).filter(|one| one.is_communication);
-    let calls = own.filter_map(|one| {
+    let own = || facts.gpu.on(device.id()).filter(|one| one.is_communication);
+    let places = match own().all(|one| facts.details.collective(one.slice.row).is_some()) {
+        true => Vec::new(),
+        false => graph_places(facts.trace, facts.details, launched.collect()),
+    };
+    let calls = own().filter_map(|one| {
         let collective = facts.details.collective(one.slice.row);
         let same = match collective {
             Some(collective) => Same::Collective(collective),
