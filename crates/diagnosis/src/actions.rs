@@ -9,7 +9,7 @@ use catalog::remedies::{Execution, Parts, Phase, RunFacts, applicable};
 use host::HostSlice;
 use host::class::Class;
 use host::verdicts::Window;
-use triage::{Stage, WallPart, WallRow};
+use triage::{Stage, StageRow, WallPart, WallRow};
 
 use crate::facts::Device;
 use crate::rules::communication::is_by_own_kernels;
@@ -112,6 +112,7 @@ fn window(facts: &Facts<'_>) -> (i64, Whole) {
 
 /// What helps where launches limit a run.
 const BY_LAUNCHES: &[&str] = &[
+    "sglang-prefill-graph",
     "larger-graphs",
     "vllm-batch-graph",
     "vllm-compiled-graph",
@@ -163,6 +164,7 @@ fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
         // (What the CPU does before the launches is to launch, or little beside it.)
         (Rule::HostBound, _) if launches_late(facts, finding) => BY_LAUNCHES,
         (Rule::HostBound, _) => &[
+            "sglang-prefill-graph",
             "larger-graphs",
             "vllm-batch-graph",
             "vllm-compiled-graph",
@@ -234,11 +236,24 @@ fn gate_facts(facts: &Facts<'_>) -> RunFacts {
         execution: Some(execution),
         // (Every run has a forward pass, and these remedies act on the run as a whole.)
         phase: Some(Phase::Forward),
+        prefill: Some(late_in_prefill(facts)),
         single_process_loader: Some(facts.loads_in_step()),
         pinned: Some(false),
         to_device: Some(true),
         ..facts.triage.run_facts
     }
+}
+
+/// Whether most of the late launches are those of prefills, none of which a graph launches.
+fn late_in_prefill(facts: &Facts<'_>) -> bool {
+    let late = |only: bool| -> i64 {
+        let own = facts.triage.stages.iter().filter(|row| !only || row.stage == Stage::Extend);
+        own.map(|row| row.late_ns).sum()
+    };
+    let by_graph = |row: &StageRow| row.stage == Stage::Extend && row.graphs;
+    late(true) > 0
+        && late(true).saturating_mul(2) >= late(false)
+        && !facts.triage.stages.iter().any(by_graph)
 }
 
 /// What helps against a finding, if the gates of a remedy are open.
@@ -398,8 +413,17 @@ fn fused_action(row: &triage::FuseRow) -> Option<String> {
     }
 }
 
-/// The advised rows of the overlap and the fusion table, and the number format of products.
+/// The advised rows of the overlap and the fusion table, and the number format of products. Their bounds are of all iterations.
 fn of_triage(facts: &Facts<'_>) -> Vec<Action> {
+    let mut all = advised(facts);
+    if let Some((_, n)) = facts.left_out() {
+        let text = format!(" The bound is of all {n} iterations, the cold ones, too.");
+        all.iter_mut().for_each(|action| action.hypothesis.push_str(&text));
+    }
+    all
+}
+
+fn advised(facts: &Facts<'_>) -> Vec<Action> {
     let overlap = facts.triage.overlap.iter().filter_map(|row| {
         Some(Action {
             rule: "overlap".to_owned(),

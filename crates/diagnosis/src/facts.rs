@@ -26,7 +26,7 @@ use timeline::first::First;
 use timeline::intervals::{Interval, both, holds, length, union};
 use timeline::uncached::uncached;
 use trace::{Details, Row, Trace};
-use triage::{TriageReport, WallPart, WallRow};
+use triage::{StageWall, TriageReport, WallPart, WallRow};
 
 use crate::Finding;
 use crate::iterations::{Iteration, Iterations, Run, wall_within};
@@ -83,6 +83,8 @@ pub struct Facts<'a> {
     pub modules: Option<ModuleTree>,
     /// Where the wall time of each device goes: of the warm iterations where cold ones can be told apart, else of the window.
     pub wall: Vec<WallRow>,
+    /// The same of each stage.
+    pub wall_stages: Vec<StageWall>,
     /// When the warm iterations are, if only these count.
     warm: Option<Vec<Interval>>,
     /// Where the launching threads are while a device waits, in the warm iterations, if only these count.
@@ -143,7 +145,7 @@ impl<'a> Facts<'a> {
         let loads = union(own.chain(set_up.all()).collect());
         let own = slices.calls.iter().filter(of_memory).map(HostSlice::interval);
         let cold = union(own.chain(loads.iter().copied()).collect());
-        let wall = triage.wall.clone();
+        let (wall, wall_stages) = (triage.wall.clone(), triage.wall_stages.clone());
         let (iterations, warm) = (None, None);
         let modules = ModuleTree::of(trace, slices, gpu, details);
         let mut facts = Self {
@@ -160,6 +162,7 @@ impl<'a> Facts<'a> {
             iterations,
             modules,
             wall,
+            wall_stages,
             warm,
             places: None,
             uncached,
@@ -179,6 +182,8 @@ impl<'a> Facts<'a> {
         facts.matched = Matched::of(slices, gpu, details, facts.warm.as_deref());
         if let Some(warm) = &facts.warm {
             facts.wall = wall_within(&triage.wall_times, warm);
+            let stages = triage.wall_times.iter();
+            facts.wall_stages = stages.flat_map(|times| times.stage_walls(Some(warm))).collect();
             facts.places = Some(idle_places(slices, gpu, Some(warm)));
         }
         facts.others = facts.waits_for_others();

@@ -80,22 +80,13 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
     if let Some(loader) = by_loader(facts, findings, most) {
         return Some(loader);
     }
+    if let Some(launches) = by_launches(facts, findings, most) {
+        return Some(launches);
+    }
     let gpu = gpu_of(facts, most);
     let whole = facts.whole();
     if most.share_pct < LEAST_PCT || most.part == WallPart::Compute {
-        let computes =
-            wall.iter().find(|row| row.device == most.device && row.part == WallPart::Compute)?;
-        let rest = if most.share_pct < SECOND_PCT || most.part == WallPart::Compute {
-            ": only less or faster GPU work makes it shorter.".to_owned()
-        } else {
-            format!("; next is {} with {}.", lower(most.part.title()), percent(most.share_pct))
-        };
-        return Some(format!(
-            "{gpu} computes for {} of {whole}{rest}{}{}",
-            percent(computes.share_pct),
-            largest_work(facts, &most.device),
-            left_out(facts)
-        ));
+        return computes(facts, findings, most);
     }
     let share = percent(most.share_pct);
     let ns = time(most.total_ns);
@@ -190,6 +181,63 @@ fn by_loader(facts: &Facts<'_>, findings: &[Finding], most: &WallRow) -> Option<
     };
     let loader = findings.iter().find(is_it)?;
     Some(format!("{}{}", loader.observation, left_out(facts)))
+}
+
+/// That a device computes for most of the time; `most` is the largest part that it does not compute in, if it has any.
+fn computes(facts: &Facts<'_>, findings: &[Finding], most: &WallRow) -> Option<String> {
+    let is_it = |row: &&WallRow| row.device == most.device && row.part == WallPart::Compute;
+    let computes = facts.wall.iter().find(is_it)?;
+    let differ = |one: &&Finding| {
+        one.rule == Rule::EqualKernels
+            && of_row(facts, &most.device).is_some_and(|of| one.device.as_deref() == Some(of.name))
+    };
+    let rest = if let Some(differ) = findings.iter().find(differ) {
+        let range = differ.evidence.first().map_or("", |evidence| &evidence.value);
+        format!(
+            "; equal launches of one kernel take {range}: what delays them is not in this file."
+        )
+    } else if most.share_pct < SECOND_PCT || most.part == WallPart::Compute {
+        ": only less or faster GPU work makes it shorter.".to_owned()
+    } else {
+        format!("; next is {} with {}.", lower(most.part.title()), percent(most.share_pct))
+    };
+    Some(format!(
+        "{} computes for {} of {}{rest}{}{}",
+        gpu_of(facts, most),
+        percent(computes.share_pct),
+        facts.whole(),
+        largest_work(facts, &most.device),
+        left_out(facts)
+    ))
+}
+
+/// That launches limit a device whose largest part is communication: without that it would be done hardly sooner, and in time for more of
+/// its window the CPU has yet to launch what follows. (Where collectives tell for which rank it waits, that is said instead.)
+fn by_launches(facts: &Facts<'_>, findings: &[Finding], most: &WallRow) -> Option<String> {
+    if most.part != WallPart::Communication || !waiting(facts, most).is_empty() {
+        return None;
+    }
+    let device = of_row(facts, &most.device)?;
+    let sooner_ns = device.sooner_without_communication_ns();
+    let is_it = |found: &&Finding| {
+        found.verdict == "launch_bound_behind_communication"
+            && found.device.as_deref() == Some(device.name)
+            && found.bound_ns > Some(sooner_ns)
+    };
+    findings.iter().find(is_it)?;
+    let gpu = match facts.has_one_device() {
+        true => "the GPU".to_owned(),
+        false => gpu_of(facts, most),
+    };
+    Some(format!(
+        "Launches limit {gpu}: it runs no kernel but communication for {} of {} ({}), but without any communication it would be done \
+         {} sooner at most.{}",
+        percent(most.share_pct),
+        facts.whole(),
+        time(most.total_ns),
+        time(sooner_ns),
+        left_out(facts)
+    ))
 }
 
 /// What a device does in a part of the wall time; `None` where that is its work.

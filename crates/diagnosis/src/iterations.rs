@@ -8,6 +8,7 @@
 
 mod cold;
 mod find;
+mod pace;
 mod sections;
 mod slow;
 
@@ -66,6 +67,9 @@ pub struct Iterations {
     pub slowest: Option<Slowest>,
     /// What goes into each of them, if that is the same in all warm ones of a class.
     pub input: Option<Input>,
+    /// That the GPU runs dry although its work is launched ahead.
+    #[serde(skip)]
+    pub(crate) pace: Option<pace::Pace>,
 }
 
 /// The first tensor that the first op of each iteration takes; of an embedding its indices, since its first tensor is a weight.
@@ -170,10 +174,12 @@ impl Iterations {
         cold::mark(&mut list);
         let classes = classes(&list);
         let slowest = slowest(run, &list, &classes);
+        let pace = times.and_then(|times| pace::Pace::of(run, &list, times));
         let is_one_of_several = run.gpu.devices.len() > 1;
         let device = device.and_then(|device| run.gpu.devices.get(device as usize).cloned());
         let input = input(run, &list);
-        Some(Self { kind, device, is_one_of_several, n_ranks: 1, classes, list, slowest, input })
+        let n_ranks = 1;
+        Some(Self { kind, device, is_one_of_several, n_ranks, classes, list, slowest, input, pace })
     }
 
     /// Those that are not cold.

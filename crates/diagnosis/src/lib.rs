@@ -42,7 +42,7 @@ pub struct Diagnosis {
     pub wall: Vec<WallRow>,
     /// By device: iterations left out of its bar as cold, and all of them. A device whose bar is of the whole window has none.
     pub left_out: Vec<(String, (usize, usize))>,
-    /// The same of each stage, of the whole window; empty where no device has several.
+    /// The same of each stage; empty where no device has several.
     pub wall_stages: Vec<StageWall>,
     /// The iterations, where the file has any.
     pub iterations: Option<Iterations>,
@@ -167,7 +167,8 @@ impl Diagnosis {
             let rows = rows.iter().filter(|row| headline::is_of_cpu(row.part));
             rows.map(|row| row.share_pct).sum::<f64>() >= headline::LEAST_PCT
         };
-        self.wall.is_empty() || self.bars().any(|(_, rows)| of_cpu(rows))
+        let runs_dry = || self.iterations.as_ref().is_some_and(|of| of.pace.is_some());
+        self.wall.is_empty() || runs_dry() || self.bars().any(|(_, rows)| of_cpu(rows))
     }
 
     /// The actions, each once for all devices. `actions` has all.
@@ -186,8 +187,7 @@ pub fn diagnose(facts: &Facts<'_>) -> Diagnosis {
     let headline = headline::headline(facts, &findings);
     // (While a graph is captured, the GPU has nothing to do.)
     let wall = if facts.is_capture() { Vec::new() } else { facts.wall.clone() };
-    let wall_stages =
-        if facts.is_capture() { Vec::new() } else { facts.triage.wall_stages.clone() };
+    let wall_stages = if facts.is_capture() { Vec::new() } else { facts.wall_stages.clone() };
     let iterations = facts.iterations.clone();
     let bars = wall.chunk_by(|a, b| a.device == b.device).filter_map(<[WallRow]>::first);
     let of_device = |row: &WallRow| Some((row.device.clone(), facts.left_out()?));

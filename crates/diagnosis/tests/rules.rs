@@ -43,6 +43,19 @@ fn short_kernels_far_apart_are_limited_by_launches_and_the_bound_is_a_part_of_th
 }
 
 #[test]
+fn graphs_by_batch_size_are_not_for_the_prefill_of_sglang() {
+    let with = |pass: &str| {
+        let mut fixture = paced(50_000);
+        fixture.push(slice("user_annotation", pass).at(-1_000, 1_100_000).on(1, 1));
+        let frame = slice("python_function", "sglang/srt/managers/scheduler.py(10): run_batch");
+        fixture.push(frame.at(-2_000, 1_200_000).on(1, 1));
+        diagnosis(fixture).actions.first().map(|action| action.remedy)
+    };
+    assert_eq!(with("step[EXTEND bs=1 toks=2048]"), Some("sglang-prefill-graph"));
+    assert_eq!(with("step[DECODE bs=8]"), Some("sglang-batch-graph"));
+}
+
+#[test]
 fn the_same_kernels_one_after_the_other_are_not() {
     let found = diagnosis(paced(5_500));
     assert_eq!(verdicts(&found, "M1"), ["ok"]);
@@ -119,7 +132,12 @@ fn launches_that_come_late_behind_a_collective_limit_the_rank() {
     assert!(of("M2").observation.contains("80.0 µs sooner at most, of 1.14 ms"), "{:?}", of("M2"));
     assert!((16 * 65_000..1_500_000).contains(&of("M2").bound_ns.unwrap()));
     assert_eq!(of("M10").bound_ns, Some(80_000));
-    assert!(verdicts(&with(8_000), "M2").is_empty());
+    let limits = "Launches limit the GPU: it runs no kernel but communication for 57.1% of its span (1.14 ms), but without any \
+                  communication it would be done 80.0 µs sooner at most.";
+    assert_eq!(late.headline.as_deref(), Some(limits));
+    let early = with(8_000);
+    assert!(verdicts(&early, "M2").is_empty());
+    assert!(early.headline.unwrap().starts_with("The GPU runs no kernel but communication for"));
 }
 
 /// Decode passes whose graphs run long after their launches, with many small collectives.
@@ -164,6 +182,35 @@ fn a_pass_that_is_slow_on_the_cpu_while_its_work_is_queued_is_not_the_slowest() 
     assert!(section.intro.iter().any(|text| text.starts_with("The CPU launches ahead")));
     let keys = |table: &report::Table| table.columns.iter().any(|of| of.key == "compute");
     assert!(!section.tables.iter().any(keys));
+}
+
+#[test]
+fn a_cpu_that_launches_too_late_for_most_passes_is_not_ahead() {
+    // Passes of 1 ms on the CPU, whose graph runs for 5 ms; from one to the next an op of the scheduler.
+    let with = |every_ns: i64| {
+        let mut fixture = Fixture::default();
+        for pass in 0..6_i64 {
+            let at = pass * every_ns;
+            let name = "execute_context_0(0)_generation_1(1)";
+            fixture.push(slice("user_annotation", name).at(at, 1_000_000).on(1, 1));
+            fixture.push(
+                slice("cpu_op", "schedule").at(at + 1_000_000, every_ns - 1_000_000).on(1, 1),
+            );
+            let call = slice("cuda_runtime", "cudaGraphLaunch").at(at + 400_000, 100_000);
+            fixture.push(call.on(1, 1).link(pass + 1));
+            let begins = at.max(pass * 5_000_000) + 600_000;
+            fixture.push(kernel("gemm").at(begins, 2_400_000).link(pass + 1));
+            fixture.push(kernel("gemm").at(begins + 2_400_000, 2_400_000).link(pass + 1));
+        }
+        diagnosis(fixture).iterations.unwrap().section().intro
+    };
+    let said = |intro: &[String], text: &str| intro.iter().any(|one| one.contains(text));
+    let late = with(8_000_000);
+    let dry = "Before the work of 5 of 6 iterations is done, the GPU stands still for 1";
+    assert!(said(&late, dry), "{late:?}");
+    assert!(said(&late, "the start of the next it takes 8.00 ms (median of 5)"), "{late:?}");
+    let ahead = with(3_000_000);
+    assert!(said(&ahead, "The CPU launches ahead: "), "{ahead:?}");
 }
 
 /// Six passes of a graph of 2 ms; the CPU waits for each, copies for the next, and launches that `late_ns` after the wait.
@@ -471,6 +518,23 @@ fn passes_of_an_engine_are_told_by_stage() {
     let iterations = diagnosis(ranges(name, &[30, 20, 5, 5, 5])).iterations.unwrap();
     let cold: Vec<bool> = iterations.list.iter().map(|one| one.cold.is_some()).collect();
     assert_eq!(cold, [false, true, false, false, false]);
+}
+
+#[test]
+fn the_stages_share_the_bar_of_the_warm_iterations() {
+    let name = |n: usize| {
+        let kinds =
+            ["execute_context_2(900)_generation_0(0)", "execute_context_0(0)_generation_8(8)"];
+        kinds[usize::from(n > 0)].to_owned()
+    };
+    let found = diagnosis(ranges(name, &[30, 20, 5, 5, 5]));
+    assert_eq!(found.left_out.len(), 1);
+    let bar: i64 = found.wall.iter().map(|row| row.total_ns).sum();
+    let stages: Vec<_> = found.wall_stages.iter().map(|wall| wall.stage.id()).collect();
+    assert_eq!(stages, ["extend", "decode"]);
+    assert_eq!(found.wall_stages.iter().map(|wall| wall.total_ns).sum::<i64>(), bar);
+    let shares: f64 = found.wall_stages.iter().map(|wall| wall.share_pct).sum();
+    assert!((shares - 100.0).abs() < 1e-6, "{shares}");
 }
 
 #[test]

@@ -3,10 +3,12 @@
 //! A kernel of a collective runs until every rank has joined. Calls with the same sizes, number format and group move the same
 //! bytes, so what one takes above the fast ones is mostly waiting for a rank that comes later. It is an estimate: other traffic on the
 //! link, and kernels that run at the same time, slow a collective, too. Where all calls of a size wait, the best rate that any large call
-//! of the same ranks reaches is the measure.
+//! of the same ranks reaches is the measure. Of collectives in graphs no sizes are recorded: there those at one place of equal graphs are
+//! compared ([`crate::graph_places`]).
 
 use trace::{Collective, Details};
 
+use crate::graph_places::Place;
 use crate::intervals::{Interval, union};
 
 /// Fewer equal calls do not show how long such a call takes without waiting.
@@ -32,10 +34,19 @@ pub struct Equal<K> {
     pub shortest_ns: i64,
     #[allow(missing_docs, reason = "said above")]
     pub longest_ns: i64,
-    /// What they take above the fast ones.
+    /// What they take above the fast ones; without a recorded size only those that take half as much again.
     pub excess_ns: i64,
     /// When that is, as if each waited first.
     pub waits: Vec<Interval>,
+}
+
+/// Why collectives of one kernel move the same bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Same {
+    /// They are calls of one recorded collective: an index of [`Details::collectives`].
+    Collective(u32),
+    /// They have one place in launches of a graph.
+    Place(Place),
 }
 
 /// One call.
@@ -49,6 +60,8 @@ pub struct Call<'a, K> {
     pub group: &'a str,
     /// Bytes that cross the links; 0 where that is not known.
     pub bytes: i64,
+    /// Whether its size is recorded; else it is its place in a graph that makes it equal to others.
+    pub is_sized: bool,
 }
 
 /// The groups of three equal calls or more, in the order of their keys.
@@ -76,15 +89,21 @@ pub fn equal<K: Ord + Copy>(mut calls: Vec<Call<'_, K>>) -> Vec<Equal<K>> {
             true => floor_ns,
             false => fast_ns,
         };
+        // (Launches of a graph are few, and the fast one is the fastest: what differs a little from it is no waiting.)
+        let counts = |ns: i64| first.is_sized || ns.saturating_mul(2) >= fast_ns.saturating_mul(3);
         let sum = |times: &mut dyn Iterator<Item = i64>| times.fold(0, i64::saturating_add);
-        let waits = times().map(|(start, end)| (start, end.saturating_sub(fast_ns)));
+        let slow = times().filter(|(start, end)| counts(end.saturating_sub(*start)));
+        let waits = slow.map(|(start, end)| (start, end.saturating_sub(fast_ns)));
         Some(Equal {
             key: first.key,
             n: durations.len(),
             total_ns: sum(&mut durations.iter().copied()),
             shortest_ns,
             longest_ns,
-            excess_ns: sum(&mut durations.iter().map(|ns| (ns - fast_ns).max(0))),
+            excess_ns: sum(&mut durations
+                .iter()
+                .filter(|ns| counts(**ns))
+                .map(|ns| (ns - fast_ns).max(0))),
             waits: union(waits.filter(|(start, end)| start < end).collect()),
         })
     });
@@ -149,7 +168,7 @@ mod tests {
     use super::*;
 
     fn call(key: &'static str, times: Interval, bytes: i64) -> Call<'static, &'static str> {
-        Call { key, times, group: "tp", bytes }
+        Call { key, times, group: "tp", bytes, is_sized: true }
     }
 
     #[test]
@@ -160,6 +179,9 @@ mod tests {
         assert_eq!((found[0].n, found[0].total_ns, found[0].excess_ns), (3, 52, 22));
         assert_eq!((found[0].shortest_ns, found[0].longest_ns), (10, 30));
         assert_eq!(found[0].waits, [(20, 40), (60, 62)]);
+        let in_graphs = [(0, 10), (20, 50), (60, 72)]
+            .map(|times| Call { is_sized: false, ..call("all", times, 0) });
+        assert_eq!(equal(in_graphs.to_vec())[0].waits, [(20, 40)]);
         assert!(of(&[(0, 10), (20, 50)]).is_empty(), "two calls");
         // (Of many calls a tenth may be faster.)
         let many: Vec<Interval> =

@@ -16,6 +16,7 @@ pub mod device;
 pub mod equal;
 pub mod first;
 pub mod gpu;
+pub mod graph_places;
 pub mod intervals;
 pub mod launches;
 pub mod lost_calls;

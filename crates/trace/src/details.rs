@@ -137,6 +137,12 @@ impl Details {
         self.configs.get(find(&self.launches, row)? as usize)
     }
 
+    /// The same as an index of `configs`.
+    #[must_use]
+    pub fn launch_index(&self, row: Row) -> Option<u32> {
+        find(&self.launches, row)
+    }
+
     /// The inputs of an op.
     #[must_use]
     pub fn inputs(&self, row: Row) -> Option<OpInputs> {

@@ -54,6 +54,16 @@ impl<'a> Linker<'a> {
         self.frames.location(&calls).map(|line| line.to_string())
     }
 
+    /// The frames that are open on `track` at `ts_ns`, innermost first.
+    pub(crate) fn frames_at(&self, track: TrackId, ts_ns: i64) -> impl Iterator<Item = Row> {
+        self.frames.open_at(track, ts_ns)
+    }
+
+    /// Whether frames are recorded.
+    pub(crate) fn has_frames(&self) -> bool {
+        self.frames.has_any()
+    }
+
     /// `details` are the arguments of its events, where they were read.
     #[inline(never)]
     pub(crate) fn of(trace: &'a Trace, details: Option<&Details>) -> Self {

@@ -17,6 +17,7 @@ use crate::instances::TriageSlices;
 use crate::kernel_row::KernelTableRow;
 use crate::kernel_table::{Facts, kernel_table};
 use crate::overlap::{self, OverlapOptions};
+use crate::own_frames::OwnFrames;
 use crate::placed::{Given, Placed};
 use crate::report::{Coverage, knows_op};
 use crate::sides::{Side, Sides};
@@ -107,15 +108,15 @@ fn on_device(
     let idle = Idle::of(gpu, steps, host.first_ns()).outside(lost_calls);
     let gaps = Gaps::of(gpu, &launches, &idle, host);
     let dealt = cause::deal(&idle, host, &gaps, &blocked);
-    let wall_times = wall_time::wall_times(gpu, &idle, &dealt);
+    let mut wall_times = wall_time::wall_times(gpu, &idle, &dealt);
     let explained = cause::explain(&idle, host, &gaps, dealt);
     let first_run = explained.as_ref().filter(|found| found.cause == Cause::SetUp);
     let set_up = first_run.map_or(&[][..], |found| &found.times);
     let wall = Wall::of(gpu, &launches, Lost { blocked: &blocked, set_up });
     let stage_of = |slice: usize| stages.stage(slice);
-    let pair = sources.mapping.is_some() || sources.map.is_some();
+    wall_times.stages = wall_stages::stage_times(gpu, &stage_of, &idle.window, &wall_times);
     let judged = OverlapOptions {
-        pair,
+        pair: sources.mapping.is_some() || sources.map.is_some(),
         captures: !sources.captures.is_empty(),
         details: sources.details,
         wall: Some(&wall),
@@ -141,7 +142,9 @@ fn on_device(
         arguments: Some(&arguments),
     };
     let (arguments, tokens) = (context.arguments, &stages.most_tokens(gpu.trace)[..]);
-    let ground = Ground { run, wall: &wall, exposed_ns, arguments, tokens, peak: *peak };
+    let own_frames = OwnFrames::of(gpu, &launches, linker);
+    let (own_frames, peak) = (Some(&own_frames), *peak);
+    let ground = Ground { run, wall: &wall, exposed_ns, arguments, tokens, peak, own_frames };
     let fuse = fuse::fuse(gpu, &launches, stage_of, Some(&places), &context, &ground);
     let blocked_ns = timeline::intervals::length(&blocked);
     let waits = Waits {
@@ -151,12 +154,11 @@ fn on_device(
         set_up: wall_times.part(WallPart::Loading),
         is_blocked: timeline::percent(blocked_ns, idle.window_ns) >= BLOCKED_PCT,
     };
-    let stage_rows = stages.rows(gpu, &launches, waits);
     let tables = DeviceTables {
+        stages: stages.rows(gpu, &launches, waits),
         wall: wall_time::wall_rows(&wall_times, &idle),
-        wall_stages: wall_stages::stage_walls(gpu, &stage_of, &idle.window, &wall_times),
+        wall_stages: wall_times.stage_walls(None),
         wall_times: vec![wall_times],
-        stages: stage_rows,
         kernels,
         merged,
         launch_note: arguments.map(|arguments| arguments::note(sources.details, arguments)),
@@ -165,6 +167,7 @@ fn on_device(
         concurrency: overlap.concurrency,
         fuse: fuse.rows,
         fuse_note: fuse.note,
+        fuse_held: fuse.held,
         plain_products: precision::plain_products(gpu, &places, &ground, &fuse.attention),
         span: Some(wall.span()),
     };

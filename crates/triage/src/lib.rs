@@ -34,6 +34,7 @@ mod mapping;
 mod nest;
 mod notes;
 mod overlap;
+mod own_frames;
 mod placed;
 mod precision;
 mod priority;

@@ -83,6 +83,18 @@ impl<'a> Frames<'a> {
         calls
     }
 
+    /// The frames that are open on `track` at `ts_ns`, innermost first.
+    pub(crate) fn open_at(&self, track: TrackId, ts_ns: i64) -> impl Iterator<Item = Row> {
+        let innermost = self.nest.innermost(track, ts_ns);
+        let chain = std::iter::successors(innermost, |at| self.nest.around(*at)).take(DEPTH);
+        chain.filter(move |at| self.nest.is_open(*at, ts_ns)).map(|at| self.nest.rows[at])
+    }
+
+    /// Whether any are recorded.
+    pub(crate) fn has_any(&self) -> bool {
+        !self.nest.rows.is_empty()
+    }
+
     /// The most informative line of these calls.
     pub(crate) fn location(&self, calls: &Calls) -> Option<Location> {
         self.line(calls.best?).cloned()

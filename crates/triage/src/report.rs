@@ -49,6 +49,8 @@ pub struct TriageReport {
     pub fuse: Vec<FuseRow>,
     /// What was left out of that.
     pub fuse_note: Option<String>,
+    /// What would save time on the device, and shortens nothing in this recording, because what follows is launched no sooner.
+    pub fuse_held: Option<String>,
     /// Products that a faster number format would shorten.
     pub plain_products: Option<PlainProducts>,
     /// How much GPU time maps to ops and Python lines.
@@ -215,6 +217,7 @@ impl TriageReport {
             fuse,
             // What is not advised is in the artifacts.
             fuse_note: _,
+            fuse_held,
             coverage,
             before_window,
             takeaways,
@@ -262,6 +265,7 @@ impl TriageReport {
         );
         let mut patterns = Section::new("fuse", "Fuse opportunities");
         patterns.intro.extend(of_step);
+        patterns.intro.extend(fuse_held.clone());
         patterns.tables.push(
             table_of(Table::of("fuse", "Fuse opportunities", fuse))
                 .printing(fuse.iter().map(FuseRow::is_advice))

@@ -28,6 +28,7 @@ pub(crate) struct DeviceTables {
     pub(crate) concurrency: Concurrency,
     pub(crate) fuse: Vec<FuseRow>,
     pub(crate) fuse_note: Option<String>,
+    pub(crate) fuse_held: Option<String>,
     /// What the number format of the matrix products costs.
     pub(crate) plain_products: Option<PlainProducts>,
     /// What shares of advice are of, if not of the GPU span.
@@ -51,6 +52,7 @@ impl DeviceTables {
             all.fuse.extend(of.fuse);
             // (Of several GPUs the first one with a finding speaks: they run the same program.)
             all.plain_products = all.plain_products.or(of.plain_products);
+            all.fuse_held = all.fuse_held.or(of.fuse_held);
             all.span = all.span.or(of.span);
             for (note, of_device) in [
                 (&mut all.launch_note, of.launch_note),
@@ -86,6 +88,7 @@ impl DeviceTables {
             concurrency: self.concurrency,
             fuse: self.fuse,
             fuse_note: self.fuse_note,
+            fuse_held: self.fuse_held,
             plain_products: self.plain_products,
             coverage,
             before_window,

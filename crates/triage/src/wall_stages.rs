@@ -37,32 +37,49 @@ impl StageWall {
     }
 }
 
-/// The wall time of the stages of a device, in the order in which they first come; none if all of it is one stage.
+/// When the stages of a device are, in the order in which they first come; none if all of it is one stage.
 #[inline(never)]
-pub(crate) fn stage_walls(
+pub(crate) fn stage_times(
     gpu: &Gpu<'_>,
     stage_of: &dyn Fn(usize) -> Stage,
     window: &[Interval],
     times: &WallTimes,
-) -> Vec<StageWall> {
+) -> Vec<(Stage, Vec<Interval>)> {
     let mut stages = times_of_stages(gpu, stage_of, window);
     if stages.len() < 2 {
         return Vec::new();
     }
     outside(&mut stages, times.part(WallPart::DataLoading));
     trace::sort_by_key(&mut stages, |(_, own)| own.first().copied());
-    let whole = length(window);
-    let wall = |(stage, own): (Stage, Vec<Interval>)| {
-        let mut parts = BTreeMap::new();
-        let with_time = |(part, times): &(WallPart, Vec<Interval>)| {
-            Some((part.id(), length(&both(times, &own)))).filter(|(_, ns)| *ns > 0)
+    stages
+}
+
+impl WallTimes {
+    /// The wall time of the stages, of all of the window or of what of it is in `within`.
+    #[must_use]
+    pub fn stage_walls(&self, within: Option<&[Interval]>) -> Vec<StageWall> {
+        let cut =
+            |own: &[Interval]| within.map_or_else(|| own.to_vec(), |within| both(own, within));
+        let mut stages: Vec<(Stage, Vec<Interval>)> =
+            self.stages.iter().map(|(stage, own)| (*stage, cut(own))).collect();
+        stages.retain(|(_, own)| !own.is_empty());
+        // (Of one stage the bar says it.)
+        if stages.len() < 2 {
+            return Vec::new();
+        }
+        let whole = stages.iter().map(|(_, own)| length(own)).sum();
+        let wall = |(stage, own): (Stage, Vec<Interval>)| {
+            let mut parts = BTreeMap::new();
+            let with_time = |(part, times): &(WallPart, Vec<Interval>)| {
+                Some((part.id(), length(&both(times, &own)))).filter(|(_, ns)| *ns > 0)
+            };
+            parts.extend(self.parts.iter().filter_map(with_time));
+            let total_ns = length(&own);
+            let share_pct = percent(total_ns, whole);
+            StageWall { device: self.device.clone(), stage, total_ns, share_pct, parts }
         };
-        parts.extend(times.parts.iter().filter_map(with_time));
-        let total_ns = length(&own);
-        let share_pct = percent(total_ns, whole);
-        StageWall { device: times.device.clone(), stage, total_ns, share_pct, parts }
-    };
-    stages.into_iter().map(wall).collect()
+        stages.into_iter().map(wall).collect()
+    }
 }
 
 /// Gives these times to no stage: what the data loader keeps waiting is the step, and no stage of it.

@@ -14,6 +14,7 @@ use timeline::percent;
 
 use crate::idle::Idle;
 use crate::idle::cause::Cause;
+use crate::stages::Stage;
 
 /// A part of the wall time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -263,6 +264,8 @@ pub struct WallTimes {
     pub device: String,
     /// The parts that have any time, in the order of the bar. Times are on the clock of the trace.
     pub parts: Vec<(WallPart, Vec<Interval>)>,
+    /// When each stage is, in the order in which they first come; empty if all of it is one stage. They are the window, too.
+    pub stages: Vec<(Stage, Vec<Interval>)>,
 }
 
 impl WallTimes {
@@ -290,7 +293,7 @@ pub(crate) fn wall_times(
 ) -> WallTimes {
     let device = gpu.device().to_owned();
     if gpu.is_empty() && gpu.n_beside() == 0 {
-        return WallTimes { device, parts: Vec::new() };
+        return WallTimes { device, ..WallTimes::default() };
     }
     let [compute, communication, all] = busy(gpu);
     let within = |times: &[Interval]| both(times, &idle.window);
@@ -307,7 +310,8 @@ pub(crate) fn wall_times(
         }
     };
     let parts = WallPart::ALL.into_iter().map(|part| (part, times(part)));
-    WallTimes { device, parts: parts.filter(|(_, times)| !times.is_empty()).collect() }
+    let parts = parts.filter(|(_, times)| !times.is_empty()).collect();
+    WallTimes { device, parts, stages: Vec::new() }
 }
 
 /// The rows of a device's bar; they add up to the window of `idle`.

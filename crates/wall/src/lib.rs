@@ -21,7 +21,8 @@ mod limits;
 
 use catalog::RawKind;
 
-use limits::Ends;
+use dialect::calls::launches_graph;
+use limits::{Ends, Paused};
 use timeline::gpu::{Extent, Gpu};
 use timeline::intervals::{Interval, length, union};
 use timeline::launches::Launches;
@@ -157,9 +158,12 @@ impl Wall {
             earlier: false,
             linked: false,
         };
+        let by_graph = trace.strings.marked(&launches_graph);
+        let mut paused = Paused::default();
         for at in 0..n {
             let slice = gpu.slice(at);
             extent.add(&slice);
+            let is_paused = paused.before(&slice);
             let Some(launch) = launches.of_slice(at).filter(|_| launches.is_sure(at)) else {
                 continue;
             };
@@ -169,7 +173,10 @@ impl Wall {
             // (A copy from pageable memory blocks the CPU, although its call may be over before the copy is.)
             let copies = gpu.works[slice.work].kind == RawKind::Memcpy;
             // (A blocking copy begins before its call is over: with less to wait for, it begins as soon as it is launched.)
-            let from_ns = if copies && over_ns > slice.start_ns { begun_ns } else { over_ns };
+            // (Nor does a graph launch its last kernels first: what follows another without a pause may have been there before.)
+            let is_queued = by_graph[trace.name(launch).0 as usize] && !is_paused;
+            let is_early = over_ns > slice.start_ns && (copies || is_queued);
+            let from_ns = if is_early { begun_ns } else { over_ns };
             wall.slack_ns.set(at, slice.start_ns.saturating_sub(from_ns).max(0));
             if copies && over_ns > slice.start_ns {
                 let waited_ns = over_ns.min(slice.end_ns()).saturating_sub(begun_ns).max(0);

@@ -4,7 +4,7 @@ use dialect::calls::synchronizes;
 use trace::{Flags, Phase, SmallIndex, StringId, each_row};
 
 use super::{Hold, NO_LIMIT, Wait, Wall};
-use timeline::gpu::Gpu;
+use timeline::gpu::{Gpu, GpuSlice};
 use timeline::intervals::{Interval, both, length, union};
 use timeline::launches::Launches;
 use timeline::percent;
@@ -56,6 +56,29 @@ impl Ends {
         let (end_ns, slice) = *self.0.get(self.n_until(until_ns).checked_sub(1)?)?;
         let waited_ns = end_ns.saturating_sub(begun_ns);
         (end_ns > begun_ns).then_some(Wait { until_ns, waited_ns, slice })
+    }
+}
+
+/// The last end of each stream so far.
+#[derive(Default)]
+pub(super) struct Paused(Vec<(Option<trace::StreamId>, i64)>);
+
+impl Paused {
+    /// Whether the stream of a slice stood still before it, and not only for what it takes from one kernel to the next. Slices come in the
+    /// order of their starts.
+    pub(super) fn before(&mut self, slice: &GpuSlice) -> bool {
+        let end_ns = slice.end_ns();
+        match self.0.iter_mut().find(|(stream, _)| *stream == slice.stream) {
+            Some((_, last_ns)) => {
+                let idle_ns = slice.start_ns.saturating_sub(*last_ns);
+                *last_ns = end_ns.max(*last_ns);
+                idle_ns >= WAITED_NS
+            }
+            None => {
+                self.0.push((slice.stream, end_ns));
+                true
+            }
+        }
     }
 }
 

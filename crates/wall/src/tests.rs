@@ -94,6 +94,27 @@ fn the_microsecond_between_queued_kernels_is_no_wait_for_the_cpu() {
 }
 
 #[test]
+fn a_graph_holds_its_kernels_up_to_its_last_pause_and_no_longer() {
+    // The call lasts for 1 ms; the third kernel waits for it, the others follow each other.
+    let graph = |kernels: &[(i64, i64)]| {
+        let mut fixture = Fixture::default();
+        let launch = slice("cuda_runtime", "hipGraphLaunch").on(1, 1).link(1);
+        fixture.push(launch.at(0, 1_000 * US));
+        for (begun, dur) in kernels {
+            fixture.push(kernel("k").on(0, 7).at(begun * US, dur * US).link(1));
+        }
+        let trace = fixture.finish();
+        let before = BeforeWindowSlices::of(&trace);
+        let gpu = Gpu::new(&trace, catalog::Platform::Rocm, &before, &Options::default());
+        Wall::of(&gpu, &Launches::of(&gpu), Lost::default())
+    };
+    let wall = graph(&[(10, 50), (61, 50), (300, 100), (401, 100), (502, 100)]);
+    assert_eq!(wall.saved_ns(&[(0, 20 * US)]), 0, "the third is launched no sooner");
+    assert_eq!(wall.saved_ns(&[(2, 20 * US)]), 20 * US, "what follows it was there");
+    assert_eq!(wall.saved_ns(&[(1, 20 * US), (2, 20 * US), (3, 30 * US)]), 50 * US);
+}
+
+#[test]
 fn another_stream_limits_only_what_waits_for_it() {
     // A copy that is launched late, beside kernels that are queued.
     let beside = [(7, 0, 10, 100), (8, 100, 102, 5), (7, 2, 110, 100)];

@@ -169,6 +169,8 @@ pub struct RunFacts {
     pub foreach: Option<bool>,
     /// The run has recurrent layers of cuDNN or MIOpen.
     pub recurrent: Option<bool>,
+    /// Most of the late launches are those of prefills, which no graph launches.
+    pub prefill: Option<bool>,
     /// The month of the recording, as `year * 100 + month`; where the file names the version of PyTorch, what
     /// [`released`](super::released) has for it.
     pub recorded: Option<u32>,
@@ -229,6 +231,8 @@ pub enum Gate {
     Foreach,
     /// Recurrent layers.
     Recurrent,
+    /// Prefill or decode.
+    Prefill,
     /// When the trace was recorded.
     Released,
 }
@@ -288,6 +292,8 @@ pub struct Gates {
     pub foreach: Option<bool>,
     /// Whether the run has recurrent layers of cuDNN or MIOpen.
     pub recurrent: Option<bool>,
+    /// Whether most of the late launches are those of prefills without graphs.
+    pub prefill: Option<bool>,
     /// The month in which what the remedy uses was released, as `year * 100 + month`. A trace that was recorded before is of a
     /// version that lacks it; one without a date passes.
     pub since: Option<u32>,
@@ -321,6 +327,7 @@ pub(crate) const OPEN: Gates = Gates {
     collective_f32: None,
     foreach: None,
     recurrent: None,
+    prefill: None,
     since: None,
 };
 
@@ -369,6 +376,7 @@ impl Gates {
             (agrees(self.collective_f32, facts.collective_f32), Gate::CollectiveFormat),
             (agrees(self.foreach, facts.foreach), Gate::Foreach),
             (agrees(self.recurrent, facts.recurrent), Gate::Recurrent),
+            (agrees(self.prefill, facts.prefill), Gate::Prefill),
             (self.is_released(facts), Gate::Released),
         ];
         gates.into_iter().find(|(open, _)| !open).map(|(_, gate)| gate)

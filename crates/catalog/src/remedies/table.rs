@@ -936,6 +936,7 @@ pub(super) const REMEDIES: &[Remedy] = &[
             stacks: &[Stack::Sglang],
             runs: INFERENCE,
             executions: &[Execution::Eager],
+            prefill: Some(false),
             ..OPEN
         },
     },
@@ -967,6 +968,23 @@ pub(super) const REMEDIES: &[Remedy] = &[
             ..OPEN
         },
     },
+    // (docs.sglang.io, piecewise CUDA graphs: graphs by batch size are of decode; those of prefills became the default, and the flag that
+    // turns them on was dropped.)
+    Remedy {
+        id: "sglang-prefill-graph",
+        what: "graphs of SGLang for prefills",
+        action: "Let SGLang run prefills as piecewise CUDA graphs: its graphs by batch size are of decode. Newer versions do so unless \
+                 --disable-piecewise-cuda-graph is set, or a prefill has more tokens than --piecewise-cuda-graph-max-tokens; older \
+                 ones need --enable-piecewise-cuda-graph.",
+        why: "The CPU launches kernels more slowly than the GPU runs them.",
+        check: "In a new trace, graph launches start the kernels of prefills and the GPU's busy share is higher.",
+        gates: Gates {
+            platforms: &[Platform::Cuda],
+            stacks: &[Stack::Sglang],
+            prefill: Some(true),
+            ..OPEN
+        },
+    },
     Remedy {
         id: "sglang-batch-graph",
         what: "graphs of SGLang for this batch",
@@ -977,6 +995,7 @@ pub(super) const REMEDIES: &[Remedy] = &[
             platforms: KNOWN_GPU,
             stacks: &[Stack::Sglang],
             executions: &[Execution::Eager, Execution::Compiled],
+            prefill: Some(false),
             ..OPEN
         },
     },

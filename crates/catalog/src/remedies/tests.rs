@@ -35,6 +35,7 @@ const TRAINING: RunFacts = RunFacts {
     collective_f32: None,
     foreach: None,
     recurrent: Some(false),
+    prefill: Some(false),
     recorded: None,
 };
 
@@ -238,6 +239,7 @@ fn launches() {
         "cuda-graph",
         "hip-graph",
         "vllm-batch-graph",
+        "sglang-prefill-graph",
         "sglang-batch-graph",
         "fewer-launches",
     ];
@@ -250,6 +252,13 @@ fn launches() {
     assert_eq!(ids(&all, &served), ["vllm-batch-graph", "fewer-launches"]);
     let sglang = RunFacts { stack: Some(Stack::Sglang), ..served };
     assert_eq!(ids(&all, &sglang), ["sglang-batch-graph", "fewer-launches"]);
+    // Graphs by batch size are of decode.
+    let prefill = RunFacts { prefill: Some(true), ..sglang };
+    assert_eq!(ids(&all, &prefill), ["sglang-prefill-graph", "fewer-launches"]);
+    let compiled = RunFacts { execution: Some(Execution::Compiled), ..prefill };
+    assert_eq!(ids(&all, &compiled), ["sglang-prefill-graph", "fewer-launches"]);
+    let on_rocm = RunFacts { platform: Platform::Rocm, ..prefill };
+    assert_eq!(ids(&all, &on_rocm), ["fewer-launches"]);
     assert!(ids(&all, &RunFacts { execution: None, ..TRAINING }).is_empty());
 }
 

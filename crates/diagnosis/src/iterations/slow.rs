@@ -126,6 +126,11 @@ pub(super) fn waits_ns(run: &Run<'_>, one: &Iteration) -> i64 {
     covered_ns(&waits(run, one.window), one.window)
 }
 
+/// When calls of the threads that launch in a window wait for the GPU.
+pub(super) fn awaited(run: &Run<'_>, window: Interval) -> Vec<Interval> {
+    union(waits(run, window).into_iter().map(|(_, times)| times).collect())
+}
+
 /// How much of a window these calls cover.
 fn covered_ns(calls: &[(&str, Interval)], window: Interval) -> i64 {
     let times = calls.iter().map(|(_, interval)| *interval);

@@ -2,8 +2,10 @@
 
 use ranks::{Matched, Waits};
 use report::units::{count, percent, plural, time};
-use timeline::equal::{Call, bytes_of, equal, group_of};
-use timeline::intervals::{both, length, union};
+use timeline::equal::{Call, Equal, Same, bytes_of, equal, group_of};
+use timeline::graph_places::{Launched, graph_places, place_of};
+use timeline::intervals::{Interval, both, length, union};
+use trace::StringId;
 
 use crate::facts::Device;
 use crate::{Confidence, Facts, Finding, Level, Rule};
@@ -40,7 +42,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 .filter(|excess| excess.ns as f64 >= LEAST_EXCESS * exposed as f64);
             let waiting_ns = match (waits, &excess) {
                 (Some(waits), _) => waits.exposed_ns.min(exposed),
-                (None, Some(excess)) => excess.exposed_ns,
+                (None, Some(excess)) => length(&excess.exposed),
                 (None, None) => 0,
             };
             let transfer = exposed.saturating_sub(waiting_ns).max(0);
@@ -217,47 +219,85 @@ pub(crate) fn is_by_own_kernels(facts: &Facts<'_>, device: &str) -> bool {
 struct Excess {
     /// The sum over all sizes.
     ns: i64,
-    /// What of it no other kernel hides, as if each waited first.
-    exposed_ns: i64,
+    /// When of it no other kernel runs, as if each waited first.
+    exposed: Vec<Interval>,
     /// Kernels of the group with the most of it, its shortest and its longest.
     most: (usize, i64, i64),
+    /// Whether these were compared by their place in graphs.
+    most_by_place: bool,
+    /// Whether any were compared by size, and any by place.
+    by_size: bool,
+    by_place: bool,
 }
 
 impl Excess {
     fn sentence(&self) -> String {
         let (n, shortest, longest) = self.most;
+        let of = match self.most_by_place {
+            true => "at one place in launches of an equal graph",
+            false => "of one kind and size",
+        };
+        let than = match (self.by_size, self.by_place) {
+            (true, true) => "of each size or place, or what the best rate of the group allows",
+            (_, false) => "of each size, or what the best rate of the group allows",
+            (false, true) => "at each place",
+        };
         format!(
-            "Equal collectives differ: {} of one kind and size take {} to {}. Above the fast ones of each size, or what the best rate of the group allows, they take {} in all: \
-             at least that is waiting for other ranks, or a link that is shared. The traces of the other ranks tell which. An \
-             estimate: {} of that is exposed, and the bound leaves it out.",
+            "Equal collectives differ: {} {of} take {} to {}. Above the fast ones {than}, they take {} in all: at least that is waiting for \
+             other ranks, or a link that is shared. The traces of the other ranks tell which. An estimate: {} of that is exposed, and \
+             the bound leaves it out.",
             count(n as u64),
             time(shortest),
             time(longest),
             time(self.ns),
-            time(self.exposed_ns)
+            time(length(&self.exposed))
         )
     }
 }
 
-/// Collectives of one kernel, kind, group and size count as equal. `None` where sizes are not recorded.
+/// What equal collectives show of the time of the bar in which a device waits for other ranks, at least, and no other kernel runs.
+pub(crate) fn waiting_told_ns(facts: &Facts<'_>, device: &Device<'_>) -> i64 {
+    excess(facts, device).map_or(0, |excess| length(&both(&excess.exposed, &device.window())))
+}
+
+/// Collectives of one kernel, kind, group and size count as equal, and without a recorded size those at one place of equal graphs. `None`
+/// where neither is known.
 fn excess(facts: &Facts<'_>, device: &Device<'_>) -> Option<Excess> {
-    let own = facts.gpu.on(device.id()).filter(|one| one.is_communication);
-    let calls = own.filter_map(|one| {
-        let collective = facts.details.collective(one.slice.row)?;
-        let of = facts.details.collectives.get(collective as usize);
+    let launched = device.slices().filter_map(|one| {
+        let (launch, row) = (one.launch?.row, one.slice.row);
+        let is_communication = one.is_communication;
+        Some(Launched { launch, start_ns: one.slice.start_ns, row, is_communication })
+    });
+    let own = || facts.gpu.on(device.id()).filter(|one| one.is_communication);
+    let places = match own().all(|one| facts.details.collective(one.slice.row).is_some()) {
+        true => Vec::new(),
+        false => graph_places(facts.trace, facts.details, launched.collect()),
+    };
+    let calls = own().filter_map(|one| {
+        let collective = facts.details.collective(one.slice.row);
+        let same = match collective {
+            Some(collective) => Same::Collective(collective),
+            None => Same::Place(place_of(&places, one.slice.row)?),
+        };
+        let of = collective.and_then(|at| facts.details.collectives.get(at as usize));
         Some(Call {
-            key: (facts.trace.name(one.slice.row), collective),
+            key: (facts.trace.name(one.slice.row), same),
             times: one.slice.interval(),
             group: of.map_or("", |of| group_of(facts.details, of)),
             bytes: of.map_or(0, |of| bytes_of(facts.details, of)),
+            is_sized: collective.is_some(),
         })
     });
     let groups = equal(calls.collect());
     let most = groups.iter().max_by_key(|group| group.excess_ns)?;
+    let is_by_place = |group: &Equal<(StringId, Same)>| matches!(group.key.1, Same::Place(_));
     let waits = union(groups.iter().flat_map(|group| group.waits.iter().copied()).collect());
     Some(Excess {
         ns: groups.iter().fold(0, |sum, group| sum.saturating_add(group.excess_ns)),
-        exposed_ns: length(&both(&waits, &device.exposed())),
+        exposed: both(&waits, &device.exposed()),
         most: (most.n, most.shortest_ns, most.longest_ns),
+        most_by_place: is_by_place(most),
+        by_size: !groups.iter().all(is_by_place),
+        by_place: groups.iter().any(is_by_place),
     })
 }

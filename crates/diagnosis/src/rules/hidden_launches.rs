@@ -8,6 +8,7 @@ use report::units::{percent, time};
 use timeline::intervals::{Interval, both, length};
 use trace::StringId;
 
+use super::communication::waiting_told_ns;
 use crate::facts::Device;
 use crate::{Confidence, Facts, Finding, Level, Rule};
 
@@ -20,14 +21,24 @@ const FAST_PCT: usize = 10;
 /// In fewer iterations no place has enough of them.
 const LEAST_ALIKE: usize = 3;
 
+/// What collectives take longer than where M10 tells that they wait.
+const BEST_RATE: &str = "the fast ones of each size, or what the best rate of their group allows";
+
 /// What the finding says of a device; `None` where communication or something else limits it.
 pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
     let sooner_ns = limit(device)?;
     let (exposed_ns, span_ns) = device.exposed_told();
     let (late_ns, _) = device.late_with_start();
-    let waits_ns = match facts.matched.device(device.name) {
-        Some(waits) => waits.exposed_ns,
-        None => exposed_ns.saturating_sub(transfer_ns(facts, device)),
+    let (waits_ns, than) = match facts.matched.device(device.name) {
+        Some(waits) => (waits.exposed_ns, ""),
+        None => {
+            let above_fast_ns = exposed_ns.saturating_sub(transfer_ns(facts, device));
+            // (Where all of a size wait, the fast ones do, too, and the best rate of their group shows it: M10 has that time.)
+            match waiting_told_ns(facts, device) {
+                ns if ns > above_fast_ns => (ns, BEST_RATE),
+                _ => (above_fast_ns, Alike::of(facts, device).words()),
+            }
+        }
     };
     let behind_ns = exposed_ns.saturating_sub(sooner_ns).min(waits_ns).max(0);
     // (There the launches wait for data, and more work for each changes nothing.)
@@ -56,7 +67,7 @@ pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
                  bound, an estimate, is this and {} of idle time before late launches.",
                 time(behind_ns),
                 percent(100.0 * share),
-                why(facts, device, waits_ns),
+                why(facts, device, (waits_ns, than)),
                 time(late_ns)
             ))
             .with(
@@ -69,13 +80,12 @@ pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
 }
 
 /// What shows that they wait, and for whom.
-fn why(facts: &Facts<'_>, device: &Device<'_>, waits_ns: i64) -> String {
+fn why(facts: &Facts<'_>, device: &Device<'_>, (waits_ns, than): (i64, &str)) -> String {
     let who = facts.matched.who();
     let Some(waits) = facts.matched.device(device.name) else {
         return format!(
-            "they take {} more than {}, and probably wait for other ranks",
+            "they take {} more than {than}, and probably wait for other ranks",
             time(waits_ns),
-            Alike::of(facts, device).words()
         );
     };
     match waits.most() {

@@ -11,6 +11,7 @@ mod compilation;
 pub(crate) mod copies;
 mod data_loader;
 mod ddp_buffers;
+mod equal_kernels;
 mod flops;
 mod gaps;
 mod graphs;
@@ -64,6 +65,7 @@ fn check(rule: Rule) -> fn(&Facts<'_>) -> Vec<Finding> {
         Rule::Occupancy => occupancy::check,
         Rule::Bandwidth => bandwidth::check,
         Rule::KernelChoice => kernel_choice::check,
+        Rule::EqualKernels => equal_kernels::check,
         Rule::Profiler => profiler::check,
         Rule::Orphans => orphans::check,
         Rule::Lost => lost::check,

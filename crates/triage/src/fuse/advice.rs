@@ -32,6 +32,8 @@ pub(super) struct Advice {
 pub(super) struct Rule {
     /// Launches that go away, and the sum of their CPU times, where single launches are recorded.
     pub launches: Option<(u64, i64)>,
+    /// Whether some of these times are those of functions of Python.
+    pub by_frames: bool,
     /// Time that goes away on the device and does not shorten the run, where that is much: the rest is launched no earlier.
     pub held_ns: Option<i64>,
     /// For attention: the sum of the least times of the fused kernels, if it is known.

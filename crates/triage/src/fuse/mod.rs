@@ -25,6 +25,7 @@ use catalog::fuse_patterns::{Framework as PatternFramework, FusePattern, pattern
 use super::arguments::Arguments;
 use super::facts::{Regions, RunContext};
 use super::framework::Framework;
+use super::own_frames::OwnFrames;
 use super::site::Attribution;
 use super::stages::Stage;
 use crate::Priority;
@@ -57,6 +58,8 @@ pub(crate) struct Fuse {
     pub rows: Vec<FuseRow>,
     /// What was found and is not advised.
     pub note: Option<String>,
+    /// What of that would go away on the device, and shortens nothing because what follows is launched no sooner.
+    pub held: Option<String>,
     /// The slices of attention that is advised to be one kernel, sorted: no other advice saves their time, too.
     pub attention: Vec<u32>,
 }
@@ -160,6 +163,8 @@ pub(crate) struct Ground<'a> {
     pub tokens: &'a [(Stage, u64)],
     /// What the device can do at most, if it is known.
     pub peak: Option<&'static Peak>,
+    /// The frames of Python around launches.
+    pub own_frames: Option<&'a OwnFrames<'a>>,
 }
 
 /// The framework, if it is known to be one that has patterns of its own.

@@ -98,9 +98,13 @@ pub(super) fn removed(
     removed.dedup_by_key(|part| part.slice);
     let times = || removed.iter().map(|part| part.cpu_ns).filter(|ns| *ns > 0);
     let n_launches = times().count() as u64;
+    let is_by_frame =
+        |part: &Removed| part.cpu_ns > 0 && fusion.frame_ns(part.slice) == Some(part.cpu_ns);
+    let by_frames = removed.iter().any(is_by_frame);
     let launches = (n_launches > 0).then(|| (n_launches, times().fold(0, i64::saturating_add)));
     let rule = Rule {
         launches,
+        by_frames,
         held_ns: None,
         attention_ns,
         latency_ns: fusion.latency_ns,
@@ -295,7 +299,7 @@ impl<'a> Fusion<'a> {
     }
 
     /// The CPU time of a launch that goes away: that up to the next one of its thread. What comes after the last part is not
-    /// known to be the launch's: a median launch at most.
+    /// known to be the launch's: where frames are recorded, its function's that launches nothing else; else a median launch at most.
     fn cpu_ns(&self, at: u32, next: Option<u32>, is_kept: bool) -> i64 {
         let wall = self.ground.wall;
         let is_launched = wall.is_launched_alone(at) && !in_graph(self.attribution, at);
@@ -307,8 +311,15 @@ impl<'a> Fusion<'a> {
         match self.launch_ns.filter(|_| gone) {
             Some(median_ns) if loads(median_ns) => median_ns,
             Some(_) if self.is_next(at, next) => spacing_ns,
-            median_ns => median_ns.unwrap_or_default().min(spacing_ns),
+            Some(median_ns) => self.frame_ns(at).unwrap_or(i64::MAX).min(median_ns).min(spacing_ns),
+            None => 0,
         }
+    }
+
+    /// How long the function takes that launches a part and nothing else; `None` where no frames are recorded.
+    fn frame_ns(&self, at: u32) -> Option<i64> {
+        let launch = self.launches.of_slice(at as usize)?;
+        self.ground.own_frames?.of_launch(launch)
     }
 
     /// Whether the launch of `next` is the next launch after that of `at`, on the same thread.

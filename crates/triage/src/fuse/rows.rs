@@ -33,7 +33,7 @@ pub(super) fn rows(
     wall: &Wall,
 ) -> Fuse {
     let mut rows: Vec<FuseRow> = Vec::new();
-    let (mut small, mut impossible) = (Vec::new(), Vec::new());
+    let (mut small, mut impossible, mut held) = (Vec::new(), Vec::new(), Vec::new());
     for (accepted, advice) in judged {
         let candidate = &accepted.candidate;
         let name = || format!("{} ({})", title(candidate), id(candidate));
@@ -45,6 +45,9 @@ pub(super) fn rows(
                 impossible.push(name())
             };
         }
+        held.extend(
+            advice.as_ref().filter(|_| worth.is_none()).and_then(|it| held_back(it, name(), wall)),
+        );
         // (Of what is fused in part, what is left may not be worth it.)
         if worth.is_some() || !candidate.active.is_empty() {
             let advice = advice.as_ref().zip(worth);
@@ -74,9 +77,23 @@ pub(super) fn rows(
             "Found, but not advised because the trace does not show that a replacement applies",
         ),
     ];
+    let held = list(
+        held,
+        "Found, but in this recording at most 0.5% of the GPU span or 10 µs would be saved, because other work or launches hold what follows",
+    );
     let notes: Vec<String> = notes.into_iter().flatten().collect();
     let note = (!notes.is_empty()).then(|| notes.join(" "));
-    Fuse { rows, note, ..Fuse::default() }
+    Fuse { rows, note, held, ..Fuse::default() }
+}
+
+/// What a change that is not worth its price in this recording takes off the device, where that would be worth it alone and no launch goes
+/// away: a graph launches the kernels, and the next one comes late.
+fn held_back(advice: &Advice, name: String, wall: &Wall) -> Option<String> {
+    let ns = gone_ns(&advice.removed);
+    let is_held = wall.linked && advice.rule.launches.is_none();
+    Priority::of(ns, wall.span_ns).filter(|_| is_held)?;
+    let pct = units::percent(percent(ns, wall.span_ns));
+    Some(format!("{name}, {} less GPU work ({pct} of the GPU span)", units::time(ns)))
 }
 
 /// A change that acts in several stages is worth what goes away in all of them: each of its rows says so, and has that
@@ -199,8 +216,17 @@ struct Gain {
 }
 
 fn gain(advice: &Advice, wall: &Wall) -> Gain {
-    let Rule { launches, held_ns, attention_ns, latency_ns, one_pass, twins_ns, added, nodes } =
-        advice.rule;
+    let Rule {
+        launches,
+        by_frames,
+        held_ns,
+        attention_ns,
+        latency_ns,
+        one_pass,
+        twins_ns,
+        added,
+        nodes,
+    } = advice.rule;
     let of_gpu = match (attention_ns, latency_ns) {
         (None, Some(ns)) => format!(
             "{} of exposed time for each collective that goes away, as long as the shortest ones take; the bytes stay",
@@ -242,19 +268,7 @@ fn gain(advice: &Advice, wall: &Wall) -> Gain {
             if n == 1 { "counts" } else { "count" },
         )
     });
-    let limit = match launches {
-        Some((n, ns)) => format!(
-            "; where the GPU waits for the CPU, the CPU time of {} that {} away ({} in all, each from its launch to the next at \
-             most, with the profiler's overhead)",
-            units::plural(n, "launch", "launches"),
-            if n == 1 { "goes" } else { "go" },
-            units::time(ns)
-        ),
-        // (Then no launch that goes away shortens the run.)
-        None if wall.linked => String::new(),
-        None => "; no launches are recorded, so it is unknown where the GPU waits for the CPU"
-            .to_owned(),
-    };
+    let limit = of_launches(launches, by_frames, wall.linked);
     let held = held_ns.map_or_else(String::new, |ns| {
         format!(
             ". Of the device's time that goes away {} shortens nothing: other work or launches hold what follows",
@@ -269,6 +283,27 @@ fn gain(advice: &Advice, wall: &Wall) -> Gain {
         wall.span(),
     );
     Gain { sentence, estimate }
+}
+
+/// What launches that go away save, after a semicolon; empty where no launch that goes away shortens the run.
+fn of_launches(launches: Option<(u64, i64)>, by_frames: bool, linked: bool) -> String {
+    match launches {
+        Some((n, ns)) => format!(
+            "; where the GPU waits for the CPU, the CPU time of {} that {} away ({} in all, each {}, with the profiler's overhead)",
+            units::plural(n, "launch", "launches"),
+            if n == 1 { "goes" } else { "go" },
+            units::time(ns),
+            match by_frames {
+                true =>
+                    "as long as the Python function that launches nothing else, or up to the next launch",
+                false => "from its launch to the next at most",
+            }
+        ),
+        // (Then no launch that goes away shortens the run.)
+        None if linked => String::new(),
+        None => "; no launches are recorded, so it is unknown where the GPU waits for the CPU"
+            .to_owned(),
+    }
 }
 
 /// Time by a key, most first.

@@ -8,7 +8,7 @@ use report::Row as _;
 use trace::Trace;
 
 use super::*;
-use crate::attribution;
+use crate::attribution::{self, Linker};
 use crate::site::{Confidence, Location, Site};
 use fixture::{Fixture, kernel, slice};
 use timeline::Options;
@@ -81,6 +81,8 @@ fn advised(
     let launches = Launches::of(&gpu);
     let exposed_ns: Vec<i64> = (0..gpu.len()).map(|at| gpu.slice(at).dur_ns).collect();
     let wall = Wall::of(&gpu, &launches, wall::Lost::default());
+    let linker = Linker::of(trace, None);
+    let own_frames = OwnFrames::of(&gpu, &launches, &linker);
     let ground = Ground {
         run,
         wall: &wall,
@@ -88,6 +90,7 @@ fn advised(
         arguments: context.arguments,
         tokens: &[],
         peak: None,
+        own_frames: Some(&own_frames),
     };
     fuse(&gpu, &launches, stage_of, places.as_ref(), context, &ground)
 }
@@ -114,6 +117,7 @@ fn look_on(
         arguments: context.arguments,
         tokens: &[],
         peak: None,
+        own_frames: None,
     };
     let (lanes, judged) = judged(&gpu, &launches, stage_of, places.as_ref(), context, &ground);
     let mut rows: Vec<(usize, FuseRow)> = judged

@@ -219,6 +219,10 @@ fn step(name: &str) -> Option<Reading> {
             _ => {}
         }
     }
+    // (A step of this mode has a token per request; one that verifies a draft has another.)
+    if mode.eq_ignore_ascii_case("DECODE") {
+        load.tokens = load.tokens.or(load.requests);
+    }
     Some(Reading::pass(stage, load))
 }
 
@@ -464,7 +468,8 @@ mod tests {
     #[test]
     fn batch_and_tokens_are_read() {
         let decode = load("step[DECODE bs=32]");
-        assert_eq!((decode.requests, decode.tokens), (Some(32), None));
+        assert_eq!((decode.requests, decode.tokens), (Some(32), Some(32)));
+        assert_eq!(load("step[TARGET_VERIFY bs=32]").tokens, None);
         let extend = load("step[EXTEND bs=15 toks=15360]");
         assert_eq!((extend.requests, extend.tokens), (Some(15), Some(15360)));
         assert_eq!(load("capture_32_FULL").requests, Some(32));

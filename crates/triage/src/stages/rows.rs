@@ -47,7 +47,7 @@ pub struct StageRow {
     pub late_ns: i64,
     /// Whether a graph launched any of its kernels.
     #[serde(skip)]
-    pub(crate) graphs: bool,
+    pub graphs: bool,
     /// Time during which at least one of them ran.
     pub busy_ns: i64,
     /// From the first start to the last end of its slices; over several steps the sum over the steps that launched

@@ -10,7 +10,10 @@ use crate::collectives::Waiting;
 /// Collectives of known sizes stand for all from this share of their time on, in percent.
 const COMPARED_PCT: f64 = 50.0;
 /// Waiting for other ranks gets a sentence from this share of the compared collectives on, in percent.
-const WAITING_PCT: f64 = 20.0;
+const WAITING_PCT: f64 = 10.0;
+/// What a collective is compared with.
+const OF_SIZE: &str = "the fast ones of its size, or than the best rate of its group allows";
+const OF_PLACE: &str = "the fast ones at its place in launches of an equal graph";
 /// Launches of a kernel are few if they are no more than this, and all of communication are so many times as many or more.
 const MOST_FEW: u64 = 20;
 const FEW_OF: u64 = 5;
@@ -43,13 +46,19 @@ pub(super) fn communication(seen: &Seen<'_>) -> Option<(i64, String)> {
     // (What was compared stands for the rest only where it is most of it.)
     let compared = waiting.as_ref().filter(|of| percent(of.total_ns, total_ns) >= COMPARED_PCT);
     let waits = match compared {
-        Some(Waiting { n_calls, total_ns, excess_ns, name })
+        Some(Waiting { n_calls, total_ns, excess_ns, name, of_graphs_ns })
             if percent(*excess_ns, *total_ns) >= WAITING_PCT =>
         {
+            let than = match of_graphs_ns {
+                0 => OF_SIZE.to_owned(),
+                ns if ns == excess_ns => OF_PLACE.to_owned(),
+                _ => format!("{OF_SIZE}, or {OF_PLACE}"),
+            };
             format!(
-                " At least {} of it is probably waiting for other ranks, most of that in {name}: an estimate from {}, by what each takes \
-                 longer than the fast ones of its size, or than the best rate of its group allows.",
+                " At least {} of it is probably waiting for other ranks, most of that in {}: an estimate from {}, by what each takes longer \
+                 than {than}.",
                 units::time(*excess_ns),
+                report::short_name(name, NAME_LENGTH),
                 units::plural(*n_calls, "collective", "collectives"),
             )
         }

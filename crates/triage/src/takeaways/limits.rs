@@ -78,12 +78,14 @@ impl Limits {
         let of = update.then_some(Parts::Aten);
         let compiled = run.compiled == Some(true);
         let execution = Some(if compiled { Execution::Compiled } else { Execution::Eager });
-        let facts = RunFacts { execution, phase, parts: of, ..*run };
+        let prefill = Some(bound.iter().all(|row| row.stage == Stage::Extend));
+        let facts = RunFacts { execution, phase, parts: of, prefill, ..*run };
         let ids = [
             "cuda-graph",
             "recurrent-graph",
             "hip-graph",
             "vllm-graph",
+            "sglang-prefill-graph",
             "sglang-graph",
             "foreach-optimizer",
         ];

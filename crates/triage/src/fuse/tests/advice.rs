@@ -148,6 +148,76 @@ fn a_launch_that_goes_away_takes_its_time_to_the_next_part() {
 }
 
 #[test]
+fn the_function_around_a_launch_is_what_the_cpu_spends_on_it() {
+    // Ten times an all-reduce and a norm; the norm's function takes 40 µs, and the next launch comes 400 µs later.
+    let with = |frames: bool| {
+        let mut fixture = Fixture::default();
+        for n in 0..10_i64 {
+            let at = n * 500_000;
+            let mut push = |name: &str, called: i64, link: i64| {
+                let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).link(link);
+                fixture.push(launch.at(called, 5_000));
+                fixture.push(kernel(name).at(called + 6_000, 10_000).link(link));
+            };
+            push(ALL_REDUCE, at, 3 * n + 1);
+            push(RMS_NORM, at + 50_000, 3 * n + 2);
+            push(GEMM, at + 450_000, 3 * n + 3);
+            if frames {
+                let frame = |name, from: i64, dur: i64| {
+                    slice("python_function", name).on(1, 1).at(at + from, dur)
+                };
+                fixture.push(frame("layer.py(9): forward", 0, 460_000));
+                fixture.push(frame("norm.py(3): forward", 35_000, 40_000));
+                fixture.push(frame("norm.py(7): rms_norm", 45_000, 20_000));
+            }
+        }
+        let run = open(Platform::Rocm, Some(Framework::Vllm));
+        let trace = fixture.finish();
+        let found = advised(&trace, |_| Stage::Decode, |_| None, &of(Framework::Vllm), &run);
+        let row = found.rows.into_iter().find(|row| row.is_advice()).unwrap();
+        (row.savings_bound_ns.unwrap(), row.rationale)
+    };
+    let (saved_ns, why) = with(true);
+    assert!((300_000..=400_000).contains(&saved_ns), "{saved_ns}");
+    assert!(why.contains("(400 µs in all, each as long as the Python function"), "{why}");
+    let (saved_ns, why) = with(false);
+    assert!(saved_ns > 3_500_000, "{saved_ns}");
+    assert!(why.contains("(4.00 ms in all, each from its launch to the next"), "{why}");
+}
+
+#[test]
+fn what_graphs_that_are_launched_late_could_save_is_said_and_not_advised() {
+    let with = |every_ns: i64| {
+        let mut fixture = Fixture::default();
+        for n in 0..20_i64 {
+            let at = n * every_ns;
+            let launch = slice("cuda_runtime", "cudaGraphLaunch").on(1, 1).link(n + 1);
+            fixture.push(launch.at(at, 5_000));
+            let begins = at.max(n * 120_000) + 10_000;
+            for (name, from) in [(ALL_REDUCE, 0), (RMS_NORM, 40_000), (GEMM, 80_000)] {
+                fixture.push(kernel(name).at(begins + from, 40_000).link(n + 1));
+            }
+        }
+        let run = open(Platform::Rocm, Some(Framework::Vllm));
+        let trace = fixture.finish();
+        advised(&trace, |_| Stage::Decode, |_| None, &of(Framework::Vllm), &run)
+    };
+    // The GPU waits for each graph but the first.
+    let late = with(1_000_000);
+    assert_eq!(paths(&late), []);
+    let held = late.held.unwrap();
+    assert!(
+        held.ends_with(
+            "All-reduce before a norm (K07), 800 µs less GPU work (4.2% of the GPU span)."
+        ),
+        "{held}"
+    );
+    // Launched ahead, it is advice.
+    let ahead = with(10_000);
+    assert_eq!((paths(&ahead).len(), ahead.held), (1, None));
+}
+
+#[test]
 fn batch_norm_is_advised_for_inference_only() {
     const COUNT: &str = "void at::native::vectorized_elementwise_kernel<2, at::native::CUDAFunctorOnSelf_add<long>, at::detail::Array<char*, 2> >(int)";
     const STATISTICS: &str =

@@ -1,0 +1,57 @@
+//! Whether the CPU stays ahead of a GPU that runs iterations after they have ended on the CPU. A serving engine marks only the launch of a
+//! pass: what its scheduler does between two passes is in no iteration, and the GPU may run dry meanwhile.
+
+use host::numbers::Stats;
+use timeline::intervals::length_within;
+use triage::{WallPart, WallTimes};
+
+use super::{Iteration, Run, slow};
+
+/// An iteration is launched late if the GPU stands still before its work ends for one of so many parts of the time until then.
+const DRY_PARTS: i64 = 100;
+
+/// The loop of the launching threads, where the GPU runs dry in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pace {
+    /// Iterations before or in which the GPU stands still until late launches.
+    pub(super) n_late: usize,
+    /// For how long, in all.
+    pub(super) late_ns: i64,
+    /// From the start of an iteration on the CPU to the start of the next, the median.
+    pub(super) loop_ns: i64,
+    /// For how long the launching threads wait for the GPU in that time, the median.
+    pub(super) waits_ns: i64,
+    /// So many loops.
+    pub(super) n: usize,
+}
+
+impl Pace {
+    /// `None` where an iteration is not ahead, or where the GPU never waits for late launches.
+    pub(super) fn of(run: &Run<'_>, list: &[Iteration], times: &WallTimes) -> Option<Self> {
+        if !list.iter().all(|one| one.is_ahead) {
+            return None;
+        }
+        let late = [WallPart::Launch, WallPart::HostCompute].map(|part| times.part(part));
+        let mut found = Self { n_late: 0, late_ns: 0, loop_ns: 0, waits_ns: 0, n: 0 };
+        let (first, last) = list.first().zip(list.last())?;
+        let awaited = slow::awaited(run, (first.window.0, last.window.0));
+        let (mut loops, mut waits) = (Vec::new(), Vec::new());
+        for pair in list.windows(2) {
+            let (from, to) = (pair[0].window.0, pair[1].window.0);
+            loops.push(to.saturating_sub(from));
+            waits.push(length_within(&awaited, (from, to)));
+            let Some(((_, before), (_, end))) = pair[0].on_gpu.zip(pair[1].on_gpu) else {
+                continue;
+            };
+            let late_ns: i64 = late.iter().map(|own| length_within(own, (before, end))).sum();
+            if late_ns.saturating_mul(DRY_PARTS) >= end.saturating_sub(before).max(1) {
+                found.n_late += 1;
+                found.late_ns = found.late_ns.saturating_add(late_ns);
+            }
+        }
+        found.n = loops.len();
+        let median = |times: Vec<i64>| Stats::of(times).figures.map(|figures| figures.p50_ns);
+        (found.loop_ns, found.waits_ns) = (median(loops)?, median(waits)?);
+        (found.n_late > 0).then_some(found)
+    }
+}

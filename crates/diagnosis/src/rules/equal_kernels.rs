@@ -1,0 +1,141 @@
+//! Equal work that takes a different time: launches of one matrix product or convolution with inputs of one size and one grid, beside which
+//! nothing else of the file runs. Their operations do not depend on the values, so what delays the slow ones is not in the file: another
+//! process on the GPU, its clocks, or the recording.
+
+use std::collections::BTreeMap;
+
+use catalog::{Category, RawKind, classify};
+use host::links::GpuSlice;
+use report::units::{count, percent, time};
+use timeline::device::platform;
+use trace::{LaunchConfig, StringId};
+
+use crate::facts::Device;
+use crate::{Confidence, Facts, Finding, Level, Rule};
+
+/// Fewer equal launches show no fast ones.
+const LEAST_LAUNCHES: usize = 5;
+/// Of equal launches those that are faster than all but so many percent show what the work costs.
+const FAST_PCT: usize = 10;
+/// So many times as long as the fast ones: caches and boost clocks make less of a difference.
+const SLOW_TIMES: i64 = 3;
+/// So many launches of a group are that slow: one alone may be a first launch.
+const LEAST_SLOW: usize = 2;
+/// Of the busy time, what slow launches take above the fast ones.
+const LEAST_SHARE: f64 = 0.2;
+/// Letters of a kernel's name in the sentence.
+const NAME: usize = 64;
+
+/// What equal launches have in common: kernel, launch config, sizes and number formats of the op's inputs.
+type Key = (StringId, LaunchConfig, StringId, StringId);
+
+pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
+    let (names, platform) = (&facts.trace.strings, platform(facts.trace));
+    let is_dense = names.marked(&|name| {
+        let category = classify(RawKind::Kernel, name, platform).category;
+        matches!(category, Category::Gemm | Category::Conv)
+    });
+    facts.devices().filter_map(|device| of_device(facts, &device, &is_dense)).collect()
+}
+
+/// Equal launches, fastest first.
+struct Group {
+    kernel: StringId,
+    times: Vec<i64>,
+}
+
+impl Group {
+    /// What one of them costs.
+    fn fast_ns(&self) -> i64 {
+        self.times.get(self.times.len() * FAST_PCT / 100).copied().unwrap_or_default()
+    }
+
+    fn total_ns(&self) -> i64 {
+        self.times.iter().fold(0, |sum, ns| sum.saturating_add(*ns))
+    }
+
+    /// What they take above the fast ones; 0 where they are alike.
+    fn excess_ns(&self) -> i64 {
+        let fast_ns = self.fast_ns();
+        let is_slow = |ns: &&i64| **ns >= fast_ns.saturating_mul(SLOW_TIMES);
+        let n_slow = self.times.iter().filter(is_slow).count();
+        if self.times.len() < LEAST_LAUNCHES || n_slow < LEAST_SLOW || fast_ns == 0 {
+            return 0;
+        }
+        self.times.iter().map(|ns| (ns - fast_ns).max(0)).sum()
+    }
+}
+
+fn of_device(facts: &Facts<'_>, device: &Device<'_>, is_dense: &[bool]) -> Option<Finding> {
+    let all = groups(facts, device, is_dense);
+    let slow = || all.iter().filter(|group| group.excess_ns() > 0);
+    let most = slow().max_by_key(|group| group.excess_ns())?;
+    let excess_ns: i64 = slow().map(Group::excess_ns).sum();
+    let total_ns: i64 = slow().map(Group::total_ns).sum();
+    let busy_ns = timeline::intervals::length(facts.gpu.busy(device.id()));
+    let share = excess_ns as f64 / busy_ns.max(1) as f64;
+    if share < LEAST_SHARE {
+        return None;
+    }
+    let (first, last) = (most.times.first()?, most.times.last()?);
+    let range = format!("{} to {}", time(*first), time(*last));
+    let observation = format!(
+        "Equal launches differ on {}: {} of {} with one grid and inputs of one size take {range}, and nothing else of this file runs \
+         meanwhile.",
+        if facts.has_one_device() { "the GPU".to_owned() } else { device.title() },
+        count(most.times.len() as u64),
+        report::short_name(facts.trace.strings.get(most.kernel), NAME),
+    );
+    let meaning = format!(
+        "Such kernels take {} in all ({} of the busy time); if each took as long as the fast ones of its kind, {}: an estimate. What \
+         delays the others is not in this file: another process on the GPU, lower clocks, or the recording. Find out before you tune: \
+         only the fast ones show what a kernel costs.",
+        time(total_ns),
+        percent(100.0 * total_ns as f64 / busy_ns.max(1) as f64),
+        time(total_ns.saturating_sub(excess_ns)),
+    );
+    Some(
+        Finding::fact(Rule::EqualKernels, "differ", observation)
+            .level(Level::of_share(share))
+            .confidence(Confidence::Medium)
+            .on(device.name)
+            .means(meaning)
+            .with("triage", "equal launches", range),
+    )
+}
+
+/// Launches of matrix products and convolutions on a device with recorded inputs and launch configs, beside which nothing runs, by what they
+/// have in common.
+fn groups(facts: &Facts<'_>, device: &Device<'_>, is_dense: &[bool]) -> Vec<Group> {
+    let mut own: Vec<&GpuSlice> = device.slices().collect();
+    trace::sort_by_key(&mut own, |one| one.slice.interval());
+    let mut by_key: BTreeMap<Key, Vec<i64>> = BTreeMap::new();
+    let mut busy_until = i64::MIN;
+    for (at, one) in own.iter().enumerate() {
+        let next_ns = own.get(at + 1).map_or(i64::MAX, |next| next.slice.start_ns);
+        let is_alone = busy_until <= one.slice.start_ns && one.slice.end_ns <= next_ns;
+        busy_until = busy_until.max(one.slice.end_ns);
+        let name = facts.trace.name(one.slice.row);
+        if is_alone
+            && is_dense.get(name.0 as usize) == Some(&true)
+            && let Some((config, dims, types)) = told(facts, one)
+        {
+            by_key.entry((name, config, dims, types)).or_default().push(one.slice.dur_ns());
+        }
+    }
+    let group = |((kernel, ..), mut times): (Key, Vec<i64>)| {
+        trace::sort(&mut times);
+        Group { kernel, times }
+    };
+    by_key.into_iter().map(group).collect()
+}
+
+/// The launch config of a kernel, and the sizes and formats of its op's inputs.
+fn told(facts: &Facts<'_>, one: &GpuSlice) -> Option<(LaunchConfig, StringId, StringId)> {
+    let op = facts.slices.ops.slices.get(one.owner?)?;
+    let inputs = facts.details.inputs(op.row)?;
+    // (ROCm records it with the call.)
+    let rows = [Some(one.slice.row), one.launch.map(|call| call.row)];
+    let config = rows.into_iter().flatten().find_map(|row| facts.details.launch(row))?;
+    Some((*config, inputs.dims, inputs.types))
+}

@@ -1,0 +1,46 @@
+//! Launches that come late behind collectives which all wait.
+
+#![allow(clippy::unwrap_used, reason = "a test: helpers fail as the tests do")]
+
+mod common;
+
+use common::{launch, with_details};
+use fixture::Fixture;
+use trace::{Collective, Details};
+
+const NAME: &str = "ncclDevKernel_AllReduce_Sum_f32";
+
+#[test]
+fn where_all_collectives_wait_the_best_rate_of_the_group_tells_how_long() {
+    // Twenty times a product of 5 us and an all-reduce of 60 to 100 us, launched every 110 us; then a large one that shows the rate of the
+    // links: at it, the others take 10 us.
+    let with = |large_ns: i64| {
+        let (mut fixture, mut details) = (Fixture::default(), Details::default());
+        let (name, kind) =
+            (details.texts.intern("allreduce"), details.texts.intern("Float;0;[0,1];"));
+        for elements in [600_000, 6_000_000] {
+            let (in_elements, out_elements) = (elements, elements);
+            let of = Collective { name, kind, in_elements, out_elements, group_size: 2 };
+            details.collectives.push(of);
+        }
+        for n in 0..20_i64 {
+            let at = n * 110_000;
+            launch(&mut fixture, "gemm", 2 * n + 1, at, at + 3_000, 5_000);
+            launch(&mut fixture, NAME, 2 * n + 2, at + 4_000, at + 8_000, 60_000 + n % 5 * 10_000);
+            details.collective_of.push((4 * n as u32 + 3, 0));
+        }
+        launch(&mut fixture, NAME, 100, 2_200_000, 2_204_000, large_ns);
+        details.collective_of.push((81, 1));
+        let found = with_details(&fixture.finish(), &details);
+        let finding = found.findings.into_iter().find(|one| one.rule.id() == "M2").unwrap();
+        (finding.verdict, finding.bound_ns.unwrap(), finding.meaning)
+    };
+    let (verdict, bound_ns, meaning) = with(100_000);
+    assert_eq!(verdict, "launch_bound_behind_communication");
+    let told = "they take 1.40 ms more than the fast ones of each size, or what the best rate of their group allows";
+    assert!(meaning.contains(told), "{meaning}");
+    // The rate of the large one is that of the others: then they wait no longer than the fast ones show.
+    let (_, less_ns, meaning) = with(600_000);
+    assert!(meaning.contains("more than fast ones of the same kernels and sizes"), "{meaning}");
+    assert!(bound_ns >= less_ns + 800_000, "{bound_ns} {less_ns}");
+}
