@@ -271,7 +271,7 @@ fn gain(advice: &Advice, wall: &Wall) -> Gain {
     let limit = of_launches(launches, by_frames, wall.linked);
     let held = held_ns.map_or_else(String::new, |ns| {
         format!(
-            ". Of the device's time that goes away {} shortens nothing: other work or launches hold what follows",
+            ". {} of the GPU time that goes away does not shorten the run: other work, or launches that come later, hold what follows",
             units::time(ns)
         )
     });

@@ -204,7 +204,7 @@ impl Device<'_, '_> {
             ),
         };
         format!(
-            "; for {part} work is already queued.{graph} What the GPU waits for is not recorded: work of another process or \
+            "; for {part} the next work is already queued.{graph} What the GPU waits for is not recorded: work of another process or \
              device, or a kernel that the profiler missed. The busy share is not meaningful here."
         )
     }

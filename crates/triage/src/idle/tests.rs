@@ -377,7 +377,7 @@ fn a_gap_is_split_at_the_end_of_the_launch() {
     fixture.push(cpu("cuda_runtime", "cudaLaunchKernel").at(40 * MS - 1000, 1000).link(2));
     fixture.push(kernel("sgemm").at(70 * MS, 10 * MS).link(2));
     let first = takeaways_of(fixture).remove(0);
-    assert!(first.contains("for 30.0 ms of it work is already queued"), "{first}");
+    assert!(first.contains("for 30.0 ms of it the next work is already queued"), "{first}");
     let gap = "58.0 ms (74.4%) from 11.0 ms on, with the CPU in train.py:7 preprocess; for the last 30.0 ms of it work is queued.";
     assert!(first.contains(gap), "{first}");
 }
