@@ -312,6 +312,35 @@ mod tests {
         assert!(named("NVIDIA GeForce RTX 9999", 1).is_err());
     }
 
+    /// What triage bounds its advice by has a table of its own, with rates that no device exceeds (`architectures/peaks.rs`).
+    #[test]
+    fn both_tables_of_peaks_agree() {
+        let mut differ = Vec::new();
+        for roof in ROOFS {
+            assert!(!roof.source.is_empty(), "{}", roof.title);
+            let memory = roof.memory_gib.last().map(|gib| gib << 30);
+            for name in roof.names {
+                let peak = crate::architectures::peak_of(name, Some(roof.units), memory)
+                    .unwrap_or_else(|| panic!("{name} is not in architectures/peaks.rs"));
+                for (format, other) in [
+                    (Format::F16, peak.half_tflops),
+                    (Format::Tf32, peak.tf32_tflops),
+                    (Format::F32, peak.f32_tflops),
+                ] {
+                    let own = roof.tflops(format).unwrap_or(0.0);
+                    if (own - other).abs() > 0.02 * own {
+                        differ.push(format!("{name}, {}: {own} and {other}", format.id()));
+                    }
+                }
+                // (There it is that of the fastest variant.)
+                if peak.gb_per_s < 0.98 * roof.gb_per_s {
+                    differ.push(format!("{name}: {} and {} GB/s", roof.gb_per_s, peak.gb_per_s));
+                }
+            }
+        }
+        assert!(differ.is_empty(), "{differ:#?}");
+    }
+
     #[test]
     fn every_name_has_one_row_and_reads_back() {
         for (at, roof) in ROOFS.iter().enumerate() {

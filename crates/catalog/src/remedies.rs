@@ -41,7 +41,12 @@ pub fn remedy(id: &str) -> Option<&'static Remedy> {
 /// Of the remedies named by `ids`, those whose gates `facts` pass, in the order of `ids`.
 #[must_use]
 pub fn applicable(ids: &[&str], facts: &RunFacts) -> Vec<&'static Remedy> {
-    let rows = ids.iter().filter_map(|id| remedy(id));
+    let row = |id: &&str| {
+        let found = remedy(id);
+        debug_assert!(found.is_some(), "{id} is no remedy");
+        found
+    };
+    let rows = ids.iter().filter_map(row);
     rows.filter(|remedy| remedy.gates.closed(facts).is_none()).collect()
 }
 

@@ -229,3 +229,21 @@ impl Finding {
         self
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Rule;
+
+    /// Ids are a contract.
+    #[test]
+    fn every_rule_is_documented() {
+        let formats = include_str!("../../../docs/formats.md");
+        let rules = formats.rsplit_once("\n### Rules\n").expect("the heading").1;
+        for rule in Rule::ALL {
+            let id = format!("`{}`", rule.id());
+            let lines =
+                rules.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
+            assert!(lines.into_iter().any(|ids| ids.contains(&id)), "docs/formats.md lacks {id}");
+        }
+    }
+}

@@ -234,6 +234,11 @@ mod tests {
         ids.sort_unstable();
         ids.dedup();
         assert_eq!(ids.len(), FileKind::ALL.len(), "ids are unique");
+        let formats = include_str!("../../../docs/formats.md");
+        for kind in FileKind::ALL {
+            let row = format!("| `{}` | {}", kind.id(), kind.title());
+            assert!(formats.contains(&row), "docs/formats.md lacks {row}");
+        }
         for (index, kind) in FileKind::ALL.iter().enumerate() {
             assert_eq!(*kind as usize, index);
             assert!(!kind.title().ends_with('.'), "{kind:?}");

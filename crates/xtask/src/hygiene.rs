@@ -53,6 +53,11 @@ pub fn check(workspace: &Workspace) -> Result<()> {
             }
         }
     }
+    let remedies = read(&workspace.root.join(REMEDIES))?;
+    let of_rust = files.iter().filter(|file| file.ends_with(".rs") && **file != REMEDIES);
+    let sources: Vec<String> =
+        of_rust.filter_map(|file| fs::read_to_string(workspace.root.join(file)).ok()).collect();
+    faults.extend(unoffered(&remedies, &sources));
     let toolchain = read(&workspace.root.join("rust-toolchain.toml"))?;
     faults.extend(toolchain_fault(&toolchain, &read(&workspace.root.join("Cargo.toml"))?));
     faults.extend(style_faults(&files, &read(&workspace.root.join("index.html"))?));
@@ -64,6 +69,19 @@ pub fn check(workspace: &Workspace) -> Result<()> {
     }
     println!("{} files are in order", files.len());
     Ok(())
+}
+
+/// Everything that is advised.
+const REMEDIES: &str = "crates/catalog/src/remedies/table.rs";
+
+/// Remedies that no source names: they are never printed.
+fn unoffered(remedies: &str, sources: &[String]) -> Vec<String> {
+    let ids = remedies
+        .lines()
+        .filter_map(|line| Some(line.trim().strip_prefix("id: \"")?.strip_suffix("\",")?));
+    let is_named = |id: &str| sources.iter().any(|text| text.contains(&format!("\"{id}\"")));
+    let lost = ids.filter(|id| !is_named(id));
+    lost.map(|id| format!("{REMEDIES}: nothing offers {id:?}")).collect()
 }
 
 /// Paths of this machine, which no file may name, because they are meaningless on another.
@@ -142,6 +160,14 @@ fn style_faults(files: &[&str], page: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::{style_faults, text_faults, toolchain_fault};
+
+    #[test]
+    fn a_remedy_that_nothing_offers_is_found() {
+        let table = "        id: \"torch-compile\",\n        id: \"lost\",\n";
+        let sources = ["const OFFERED: &[&str] = &[\"torch-compile\"];".to_owned()];
+        let found = super::unoffered(table, &sources);
+        assert_eq!(found, [format!("{}: nothing offers \"lost\"", super::REMEDIES)]);
+    }
 
     #[test]
     fn files_are_short_unless_they_are_tables_or_tests() {

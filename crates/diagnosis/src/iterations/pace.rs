@@ -2,13 +2,18 @@
 //! pass: what its scheduler does between two passes is in no iteration, and the GPU may run dry meanwhile.
 
 use host::numbers::Stats;
+use report::units::{count, plural, time};
 use timeline::intervals::length_within;
 use triage::{WallPart, WallTimes};
 
-use super::{Iteration, Run, slow};
+use super::{Iteration, Iterations, Run, slow};
 
 /// An iteration is launched late if the GPU stands still before its work ends for one of so many parts of the time until then.
 const DRY_PARTS: i64 = 100;
+
+/// Why parts of the wall time are left out.
+const AHEAD: &str = "most GPU work of an iteration runs after the iteration has ended on the CPU. What the GPU does meanwhile belongs to \
+                     earlier ones and is left out.";
 
 /// The loop of the launching threads, where the GPU runs dry in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,5 +58,23 @@ impl Pace {
         let median = |times: Vec<i64>| Stats::of(times).figures.map(|figures| figures.p50_ns);
         (found.loop_ns, found.waits_ns) = (median(loops)?, median(waits)?);
         (found.n_late > 0).then_some(found)
+    }
+}
+
+impl Iterations {
+    /// That the CPU launches ahead; or how far it does not, where the GPU runs dry in the loop around the iterations.
+    pub(super) fn ahead(&self) -> String {
+        let Some(pace) = self.pace else { return format!("The CPU launches ahead: {AHEAD}") };
+        format!(
+            "The CPU launches ahead, but not far enough: {AHEAD} Before the work of {} of {} is done, the GPU stands still for {} because launches \
+             come late. From the start of one on the CPU to the start of the next it takes {} (median of {}), of which the launching \
+             thread waits {} for the GPU (median): what the program does between iterations is in none of them.",
+            count(pace.n_late as u64),
+            plural(self.list.len() as u64, "iteration", "iterations"),
+            time(pace.late_ns),
+            time(pace.loop_ns),
+            count(pace.n as u64),
+            time(pace.waits_ns),
+        )
     }
 }
