@@ -2,7 +2,7 @@
 
 use host::numbers::Stats;
 use report::drawing::{Anchor, Entry, Shape, fits};
-use report::units::{count, percent, plural, time};
+use report::units::{percent, plural, time};
 use report::{Cell, Column, Drawing, Row, Section, Table, Unit};
 use triage::WallPart;
 
@@ -241,10 +241,6 @@ fn of_difference(ns: i64, longer_ns: i64) -> String {
     format!(" ({} of the difference)", percent(100.0 * ns as f64 / longer_ns.max(1) as f64))
 }
 
-/// Why parts of the wall time are left out.
-const AHEAD: &str = "most GPU work of an iteration runs after the iteration has ended on the CPU. What the GPU does meanwhile belongs to \
-                     earlier ones and is left out.";
-
 impl Iterations {
     /// What they are, the classes, and each of them.
     #[must_use]
@@ -257,7 +253,7 @@ impl Iterations {
         section.intro.extend(self.slowest_sentence());
         let is_ahead = self.is_ahead();
         if is_ahead {
-            section.intro.push(self.ahead());
+            section.intro.push(super::pace::ahead(self.pace, self.list.len()));
         } else if self.list.iter().all(|one| !one.is_ahead) {
             section.drawings.extend(self.drawing());
         }
@@ -301,22 +297,6 @@ impl Iterations {
     /// Whether the GPU does most work of every iteration after it.
     fn is_ahead(&self) -> bool {
         self.list.iter().all(|one| one.is_ahead)
-    }
-
-    /// That the CPU launches ahead; or how far it does not, where the GPU runs dry in the loop around the iterations.
-    fn ahead(&self) -> String {
-        let Some(pace) = self.pace else { return format!("The CPU launches ahead: {AHEAD}") };
-        format!(
-            "The CPU launches ahead, but not far enough: {AHEAD} Before the work of {} of {} is done, the GPU stands still for {} because launches \
-             come late. From the start of one on the CPU to the start of the next it takes {} (median of {}), of which the launching \
-             thread waits {} for the GPU (median): what the program does between iterations is in none of them.",
-            count(pace.n_late as u64),
-            plural(self.list.len() as u64, "iteration", "iterations"),
-            time(pace.late_ns),
-            time(pace.loop_ns),
-            count(pace.n as u64),
-            time(pace.waits_ns),
-        )
     }
 
     fn sentence(&self) -> String {
