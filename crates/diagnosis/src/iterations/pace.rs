@@ -6,28 +6,44 @@ use report::units::{count, plural, time};
 use timeline::intervals::length_within;
 use triage::{WallPart, WallTimes};
 
-use super::{Iteration, Iterations, Run, slow};
+use super::{Iteration, Run, slow};
 
 /// An iteration is launched late if the GPU stands still before its work ends for one of so many parts of the time until then.
 const DRY_PARTS: i64 = 100;
-
-/// Why parts of the wall time are left out.
-const AHEAD: &str = "most GPU work of an iteration runs after the iteration has ended on the CPU. What the GPU does meanwhile belongs to \
-                     earlier ones and is left out.";
 
 /// The loop of the launching threads, where the GPU runs dry in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pace {
     /// Iterations before or in which the GPU stands still until late launches.
-    pub(super) n_late: usize,
+    n_late: usize,
     /// For how long, in all.
-    pub(super) late_ns: i64,
+    late_ns: i64,
     /// From the start of an iteration on the CPU to the start of the next, the median.
-    pub(super) loop_ns: i64,
+    loop_ns: i64,
     /// For how long the launching threads wait for the GPU in that time, the median.
-    pub(super) waits_ns: i64,
+    waits_ns: i64,
     /// So many loops.
-    pub(super) n: usize,
+    n: usize,
+}
+
+/// Why parts of the wall time are left out.
+const AHEAD: &str = "most GPU work of an iteration runs after the iteration has ended on the CPU. What the GPU does meanwhile belongs to \
+                     earlier ones and is left out.";
+
+/// That the CPU launches ahead; or how far it does not, where the GPU runs dry in the loop around `n` iterations.
+pub(super) fn ahead(pace: Option<Pace>, n: usize) -> String {
+    let Some(pace) = pace else { return format!("The CPU launches ahead: {AHEAD}") };
+    format!(
+        "The CPU launches ahead, but not far enough: {AHEAD} Before the work of {} of {} is done, the GPU stands still for {} because launches \
+         come late. From the start of one on the CPU to the start of the next it takes {} (median of {}), of which the launching \
+         thread waits {} for the GPU (median): what the program does between iterations is in none of them.",
+        count(pace.n_late as u64),
+        plural(n as u64, "iteration", "iterations"),
+        time(pace.late_ns),
+        time(pace.loop_ns),
+        count(pace.n as u64),
+        time(pace.waits_ns),
+    )
 }
 
 impl Pace {
@@ -58,23 +74,5 @@ impl Pace {
         let median = |times: Vec<i64>| Stats::of(times).figures.map(|figures| figures.p50_ns);
         (found.loop_ns, found.waits_ns) = (median(loops)?, median(waits)?);
         (found.n_late > 0).then_some(found)
-    }
-}
-
-impl Iterations {
-    /// That the CPU launches ahead; or how far it does not, where the GPU runs dry in the loop around the iterations.
-    pub(super) fn ahead(&self) -> String {
-        let Some(pace) = self.pace else { return format!("The CPU launches ahead: {AHEAD}") };
-        format!(
-            "The CPU launches ahead, but not far enough: {AHEAD} Before the work of {} of {} is done, the GPU stands still for {} because launches \
-             come late. From the start of one on the CPU to the start of the next it takes {} (median of {}), of which the launching \
-             thread waits {} for the GPU (median): what the program does between iterations is in none of them.",
-            count(pace.n_late as u64),
-            plural(self.list.len() as u64, "iteration", "iterations"),
-            time(pace.late_ns),
-            time(pace.loop_ns),
-            count(pace.n as u64),
-            time(pace.waits_ns),
-        )
     }
 }

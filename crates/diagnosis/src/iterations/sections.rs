@@ -253,7 +253,7 @@ impl Iterations {
         section.intro.extend(self.slowest_sentence());
         let is_ahead = self.is_ahead();
         if is_ahead {
-            section.intro.push(self.ahead());
+            section.intro.push(super::pace::ahead(self.pace, self.list.len()));
         } else if self.list.iter().all(|one| !one.is_ahead) {
             section.drawings.extend(self.drawing());
         }

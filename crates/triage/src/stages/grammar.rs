@@ -192,7 +192,7 @@ fn capture(name: &str) -> Option<Reading> {
 }
 
 /// The modes of SGLang's steps. A draft's extension follows what was accepted and looks like a prefill; to
-/// verify a draft is to decode several tokens at once; an idle step has no sequence at all.
+/// verify a draft is to decode several tokens at once, a step of `DECODE` has one a request; an idle step has no sequence at all.
 const MODES: &[(&str, Stage)] = &[
     ("EXTEND", Stage::Extend),
     ("PREFILL", Stage::Extend),
@@ -219,10 +219,7 @@ fn step(name: &str) -> Option<Reading> {
             _ => {}
         }
     }
-    // (A step of this mode has a token per request; one that verifies a draft has another.)
-    if mode.eq_ignore_ascii_case("DECODE") {
-        load.tokens = load.tokens.or(load.requests);
-    }
+    load.tokens = load.tokens.or(load.requests.filter(|_| mode.eq_ignore_ascii_case("DECODE")));
     Some(Reading::pass(stage, load))
 }
 
