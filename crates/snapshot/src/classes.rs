@@ -3,6 +3,7 @@
 //! Files do not record it. Two facts tell it for most bytes: the phase of the stack that allocates, and the phase of the stack that
 //! frees ([`rules`]). What no rule tells is unknown, with the reason.
 
+mod copies;
 mod falls;
 mod marks;
 mod rebound;
@@ -24,7 +25,7 @@ use falls::Lives;
 pub(crate) use falls::{AtPeak, Falls};
 pub(crate) use marks::Marks;
 pub(crate) use rebound::Rebound;
-use rules::{MAYBE_ACTIVATIONS, NEVER_USED, NOT_YET_FREED, RULES, Rule, STANDING};
+use rules::{MAYBE_ACTIVATIONS, RULES, Rule, STANDING, UNUSED};
 use told::told;
 pub(crate) use told::{Life, lives};
 
@@ -131,7 +132,7 @@ pub(crate) fn classes(
     let mut lives = Lives::default();
     let run = told(snapshot, device, marks, |life, rule| {
         sums.add(life, rule, sites);
-        lives.add(life, class_of(rule));
+        lives.add(life, rule);
     });
     let mut classes = sums.finish(sites);
     // (A ring of events may have lost those of a step that is marked.)
@@ -252,7 +253,7 @@ impl Sums {
         let peak_sites = named(self.sites, sites);
         let attention = if self.has_softmax { named(self.attention, sites) } else { Vec::new() };
         let (state, parameters, checkpointed) = (self.state, self.parameters, self.checkpointed);
-        let is_unused = |row: &&ClassRow| [NEVER_USED, NOT_YET_FREED].contains(&row.rule);
+        let is_unused = |row: &&ClassRow| UNUSED.contains(&row.rule);
         let never_used = rows
             .iter()
             .filter(is_unused)

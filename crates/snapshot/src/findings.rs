@@ -65,6 +65,7 @@ pub(crate) fn findings(snapshot: &Snapshot, report: &SnapshotReport) -> Vec<Find
                 if !has_failed {
                     let leaks = figures.leaks.as_deref().unwrap_or_default();
                     peak::peak(device, timeline, leaks, &mut findings);
+                    peak::copies(device, timeline, &mut findings);
                 }
                 classes::stale(device, timeline, &mut findings);
                 classes::replaced(device, timeline, &mut findings);

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
+use super::copies::{Before, Copies};
 use super::marks::Marks;
 use super::replaced::Replaced;
-use super::rules::{NEVER_USED, RULES, Rule};
+use super::rules::{CAST_NEVER_USED, NEVER_USED, RULES, Rule};
 use super::{Class, class_of};
 use crate::model::{Action, Event, Snapshot};
 use crate::site::Phase;
@@ -36,6 +37,8 @@ pub(crate) struct Life {
     pub(super) is_stale_cast: bool,
     /// Whether it is in use at the end, and blocks of its stack and size were saved for a backward pass that did not run.
     pub(super) is_as_unused: bool,
+    /// Whether autocast made it, and its size is that of the copy of a weight.
+    pub(super) is_copy: bool,
 }
 
 /// What is known of the whole recording.
@@ -53,6 +56,8 @@ pub(super) struct Run {
     /// The place of the failed allocation that ended the run: what is freed behind it was in use until then. The end of the events on
     /// another device than the one that failed.
     pub(super) failed: Option<usize>,
+    /// Whether the graph of the call before the recording is freed in it.
+    pub(super) has_older_graph: bool,
 }
 
 /// Calls `each` with every life and its class.
@@ -128,11 +133,21 @@ pub(super) fn told(
     let (mut unused, mut replaced) = (Vec::new(), Replaced::default());
     let mut freed_by: HashMap<u64, StackId> = HashMap::new();
     let mut seen = Seen::default();
+    let before = Before::of(snapshot, device, &of);
+    run.has_older_graph = !before.graph.is_empty();
+    let mut copies = Copies::of(before.standing);
     for (at, event) in trace.iter().enumerate() {
         match event.action {
             Action::Alloc => {
                 open.insert(event.address, at);
-                let phase = of(event.stack).map(|marks| marks.phase);
+                let birth = of(event.stack);
+                let phase = birth.map(|marks| marks.phase);
+                if birth.is_some_and(|marks| marks.is_parameter) {
+                    copies.weight(event.size);
+                }
+                if birth.is_some_and(|marks| marks.names.is_cast) {
+                    copies.allocated(event.address, at, event.size);
+                }
                 replaced.allocated(at, event.size, phase == Some(Phase::Optimizer));
                 seen.allocated(phase, at);
             }
@@ -159,13 +174,14 @@ pub(super) fn told(
                     replaces: replaced.of(born),
                     is_stale_cast: seen.is_stale(birth, born),
                     is_as_unused: false,
+                    is_copy: copies.gone(event.address, event.size),
                 };
                 replaced.gone(born);
                 if let Some(class) = life.replaced_as() {
                     replaced.old(class, life.size, at);
                 }
                 let rule = run.tell(&life, &mut each);
-                if rule.is_some_and(|rule| rule.what == NEVER_USED) {
+                if rule.is_some_and(|rule| [NEVER_USED, CAST_NEVER_USED].contains(&rule.what)) {
                     unused.push((life.stack, life.size));
                 }
                 seen.see(death.map(|marks| marks.phase), at);
@@ -192,7 +208,10 @@ pub(super) fn told(
             spans_phases: seen.spans(birth, born),
             replaces: replaced.of(born),
             is_stale_cast: seen.is_stale(birth, born),
-            is_as_unused: unused.binary_search(&(stack, size)).is_ok(),
+            is_as_unused: born.is_some()
+                && (before.graph.binary_search(&size).is_ok()
+                    || unused.binary_search(&(stack, size)).is_ok()),
+            is_copy: copies.gone(block.address, size),
         };
         run.tell(&life, &mut each);
     }
