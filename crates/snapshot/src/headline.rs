@@ -159,10 +159,14 @@ fn ordinal(n: usize) -> String {
 
 /// That the peak recurs, to the byte, in most of the recording; `None` where that says little.
 pub(crate) fn recurs(device: &str, timeline: &Timeline) -> Option<String> {
-    let times = timeline.replay.shown.times;
-    (times >= LEAST_TIMES && timeline.ooms.is_empty()).then(|| {
+    let (times, calls) = (timeline.replay.shown.times, timeline.replay.shown.calls);
+    let over = match calls == times {
+        true => String::new(),
+        false => format!(", in at least {} calls", count(calls as u64)),
+    };
+    (calls >= LEAST_TIMES && timeline.ooms.is_empty()).then(|| {
         format!(
-            "Device {device}: memory in use reaches this peak {} times, to the byte: nothing grows from one to the next.",
+            "Device {device}: memory in use reaches this peak {} times, to the byte{over}: nothing grows from one to the next.",
             count(times as u64)
         )
     })

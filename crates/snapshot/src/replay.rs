@@ -354,7 +354,7 @@ pub(crate) fn replay(snapshot: &Snapshot, device: i64, sites: &Sites) -> (Replay
     let is_matching = agree == traced.len() as u64 && !faulty;
     let mut shown = Shown { index: peak_index, nth: 1, times: 1, ..Shown::default() };
     if is_matching {
-        shown = self::shown(trace, &levels.requested, (peak_index, peak_requested));
+        shown = self::shown((trace, sites), &levels.requested, (peak_index, peak_requested));
     }
     let other = shown.index != peak_index;
     let other = other.then(|| at_level(snapshot, (trace, sites), shown.index, ends));

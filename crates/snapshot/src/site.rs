@@ -97,6 +97,10 @@ impl Sites {
         self.names.len()
     }
 
+    pub(crate) fn n_stacks(&self) -> usize {
+        self.of_stack.len()
+    }
+
     pub(crate) fn name(&self, site: usize) -> &str {
         self.names.get(site).map_or(NO_STACK, String::as_str)
     }

@@ -71,6 +71,29 @@ fn the_first_of_equal_peaks_is_shown_where_no_other_has_more() {
     );
 }
 
+/// Calls of three equal layers, and a head.
+fn layers(calls: i64) -> String {
+    const HEAD: Stack = &[("/app/net.py", "forward", 20), LAYER[1], ("/app/run.py", "main", 9)];
+    let mut run = Run::default();
+    run.old(0, 10);
+    for _ in 0..calls {
+        for _ in 0..3 {
+            run.alloc(1, 30, LAYER).free(1, LAYER);
+        }
+        run.alloc(2, 5, HEAD).free(2, HEAD);
+    }
+    run.report().1
+}
+
+#[test]
+fn equal_peaks_of_the_layers_of_one_call_show_no_growth() {
+    assert!(!layers(1).contains("this peak"), "{}", layers(1));
+    assert!(!layers(2).contains("this peak"), "{}", layers(2));
+    let text = layers(4);
+    let said = "reaches this peak 12 times, to the byte, in at least 4 calls: nothing grows";
+    assert!(text.contains(said), "{text}");
+}
+
 const OUTPUT: Stack = &[("/app/net.py", "forward", 6), LAYER[1], ("/app/run.py", "main", 9)];
 const LOSS: Stack = &[("/app/run.py", "main", 11)];
 const BOUND: Stack = &[("/app/run.py", "main", 10)];
