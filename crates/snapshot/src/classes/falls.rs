@@ -15,6 +15,8 @@ pub(crate) const LEAST_OF_PEAK: i64 = 30;
 const LEAST_FALL: i64 = 5;
 /// Call sites with equal peaks that are named.
 const MOST_EQUAL: usize = 4;
+/// Blocks that are smaller than a twentieth of the largest result of a call are none.
+const SMALL_PART: i64 = 20;
 /// The first events: this part of all, a tenth.
 const FIRST_EVENTS: usize = 10;
 /// Lines of a function that are summed. One with more of them is the program rather than a cause.
@@ -297,7 +299,7 @@ impl Lives {
             .collect();
         // Of equal ones the first by name.
         let first = named.iter().max_by(|a, b| a.0.cmp(&b.0).then_with(|| b.1.cmp(a.1)))?;
-        let (bytes, name, found) = if is_large(first.0) {
+        let (_, name, found) = if is_large(first.0) {
             (first.0, first.1.to_owned(), vec![first.2])
         } else {
             // (Lines that make a second peak as high need not be of one function.)
@@ -312,14 +314,24 @@ impl Lives {
             |held: &Held| held.to == usize::MAX && held.from <= levels.0.len() / FIRST_EVENTS;
         let last = own.clone().map(|held| held.from).max();
         let stands_from = last.filter(|_| own.clone().all(is_standing));
-        let blocks: Vec<(StackId, i64)> = own.map(|held| (held.stack, held.size)).collect();
-        let n = blocks.len() as u64;
+        let mut blocks: Vec<(StackId, i64)> = own.map(|held| (held.stack, held.size)).collect();
         let inside = if found.len() == 1 { inside(stacks, &blocks) } else { None };
         let n_lines = found.len();
         let is_own = |held: &Held| found == [sites.site(held.stack)];
-        let rebound = self.rebound(levels, event, &is_own, sites);
+        let mut rebound = self.rebound(levels, event, &is_own, sites);
+        if rebound.is_none() {
+            // (A call may have a small temporary, too.)
+            let largest = blocks.iter().map(|block| block.1).max().unwrap_or_default();
+            let is_large = |size: i64| size.saturating_mul(SMALL_PART) >= largest;
+            let is_result = |held: &Held| is_own(held) && is_large(held.size);
+            rebound = self.rebound(levels, event, &is_result, sites);
+            if rebound.is_some() {
+                blocks.retain(|block| is_large(block.1));
+            }
+        }
+        let bytes = blocks.iter().fold(0_i64, |sum, block| sum.saturating_add(block.1));
         let site = name;
-        let blocks = n;
+        let blocks = blocks.len() as u64;
         let of = AtPeak {
             site,
             n_lines,

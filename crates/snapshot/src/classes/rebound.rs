@@ -63,15 +63,21 @@ impl Lives {
         let made = call.iter().filter(|it| it.from >= leader.from).map(|it| kind(it));
         let mut made: Vec<(u64, usize)> = made.collect();
         made.sort_unstable();
-        // (What the binding of the next result frees, too, is of the old one.)
+        // (What the binding of the next result frees, too, is of the old one: it waits for the last call that begins before.)
         let is_result = |held: &Held| {
             held.from > 0 && held.class == Class::Unknown && sites.site(held.freed_by) == freed_by
         };
         let kept = |held: &Held| {
-            let next = begins.get(begins.partition_point(|from| *from <= held.from)).copied()?;
-            let is_of_call =
-                is_own(held) && made.binary_search(&kind(held)).is_ok() || is_result(held);
-            let is_left = next <= held.to && is_of_call;
+            let is_of_call = is_own(held) && made.binary_search(&kind(held)).is_ok();
+            let next = match is_of_call {
+                true => begins.partition_point(|from| *from <= held.from),
+                false if is_result(held) => {
+                    begins.partition_point(|from| *from < held.to).checked_sub(1)?
+                }
+                false => return None,
+            };
+            let next = begins.get(next).copied()?;
+            let is_left = held.from < next && next <= held.to;
             is_left.then_some((next, held.to, held.size))
         };
         let rest = self.peak_with(levels, &kept);
