@@ -6,6 +6,7 @@
 mod copies;
 mod falls;
 mod marks;
+mod pair;
 mod rebound;
 mod replaced;
 mod rules;

@@ -1,6 +1,7 @@
 //! How far the peak of a device falls without some of its allocations: the recorded events, replayed without them.
 
 use super::copies::Copied;
+use super::pair::Pair;
 use super::rebound::Rebound;
 use super::rules::{RULES, UNUSED};
 use super::{Class, Life, class_of};
@@ -36,7 +37,7 @@ pub(super) struct Held {
     pub(super) class: Class,
     /// Where the optimizer made it in place of an older block: the last level that has both.
     shared_to: usize,
-    is_attention: bool,
+    pub(super) is_attention: bool,
     /// The copy of a weight by autocast, whose cache keeps it.
     pub(super) is_copy: bool,
     /// Freed with that cache.
@@ -44,7 +45,7 @@ pub(super) struct Held {
     /// Saved in forward for no backward pass.
     pub(super) is_unused: bool,
     /// How the optimizer updates whose temporary it is.
-    update: Option<Update>,
+    pub(super) update: Option<Update>,
 }
 
 /// The levels of a device, and the first of them that counts.
@@ -103,6 +104,8 @@ pub(crate) struct Falls {
     pub(crate) copies: Copied,
     /// Without what attention allocates that stores its scores.
     pub(crate) attention: Option<i64>,
+    /// Where the activations alone and the temporaries alone lower the peak by too little.
+    pub(crate) pair: Option<Pair>,
     /// Without the temporaries of an optimizer of PyTorch; `None` where none are in use at the peak.
     pub(crate) temporaries: Option<Temporaries>,
     /// Without the call site that makes the peak, and those that make other peaks as high.
@@ -183,7 +186,7 @@ impl Held {
     }
 
     /// Whether a checkpoint drops it. (The cache of autocast keeps copies of weights in a checkpoint, too.)
-    fn is_dropped(&self) -> bool {
+    pub(super) fn is_dropped(&self) -> bool {
         self.class == Class::Activation || self.class == Class::Cast && !self.is_copy
     }
 
@@ -379,7 +382,12 @@ impl Lives {
 
     /// What an optimizer of PyTorch holds at a level, and frees again within its step.
     #[inline(never)]
-    fn temporaries(&self, levels: Levels<'_>, at: usize, stacks: &Stacks) -> Option<Temporaries> {
+    pub(super) fn temporaries(
+        &self,
+        levels: Levels<'_>,
+        at: usize,
+        stacks: &Stacks,
+    ) -> Option<Temporaries> {
         let is_there = |held: &&Held| held.from <= at && at <= held.to && held.update.is_some();
         let own = self.0.iter().filter(is_there);
         let update = own.clone().max_by_key(|held| held.size)?.update?;
@@ -416,6 +424,7 @@ impl Lives {
             unused: without(&|held| held.is_unused),
             copies: self.copied((levels, from), at, &is_worth),
             attention: without(&|held| held.is_attention),
+            pair: self.pair((levels, from), (peak, at), names.0, &is_worth),
             temporaries: self.temporaries((levels, from), at, names.0),
             from,
             both: self.both((levels, from), at, class),

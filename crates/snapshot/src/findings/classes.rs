@@ -10,7 +10,7 @@ use crate::claim::put;
 use crate::classes::Class;
 use crate::leader::leader;
 use crate::report::Timeline;
-use crate::site::of_it_in;
+use crate::site::{Update, of_it_in};
 
 /// Attention that stores its scores is worth a finding from this share of the peak on, in percent.
 const LEAST_ATTENTION: f64 = 10.0;
@@ -163,12 +163,27 @@ pub(super) fn stale(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
     );
 }
 
+/// What makes the temporaries of an optimizer fewer.
+pub(super) fn of_update(update: Update) -> String {
+    const FUSED: &str = "Give the optimizer fused=True (Adam, AdamW; SGD from PyTorch 2.3): its kernel allocates no temporaries.";
+    match (update.has_fused, update.is_foreach) {
+        (true, true) => {
+            format!("{FUSED} Or foreach=False: it then updates one parameter at a time.")
+        }
+        (true, false) => FUSED.to_owned(),
+        (false, _) => {
+            "Give the optimizer foreach=False: it then updates one parameter at a time.".to_owned()
+        }
+    }
+}
+
 /// Temporaries that an optimizer of PyTorch frees within its step.
 pub(super) fn temporaries(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
     let peak = timeline.replay.peak_requested;
     let Some(of) = &timeline.classes.falls.temporaries else { return };
     let share = percent(of.bytes, peak);
-    if share < LEAST_TEMPORARIES {
+    // (With another peak that is nearly as high they have a finding in common.)
+    if share < LEAST_TEMPORARIES || timeline.classes.falls.pair.is_some() {
         return;
     }
     let observation = format!(
@@ -186,16 +201,7 @@ pub(super) fn temporaries(device: &str, timeline: &Timeline, to: &mut Vec<Findin
             "The optimizer updates one parameter at a time, and the largest one sets the size of its temporaries."
         }
     };
-    const FUSED: &str = "Give the optimizer fused=True (Adam, AdamW; SGD from PyTorch 2.3): its kernel allocates no temporaries.";
-    let action = match (of.update.has_fused, of.update.is_foreach) {
-        (true, true) => {
-            format!("{FUSED} Or foreach=False: it then updates one parameter at a time.")
-        }
-        (true, false) => FUSED.to_owned(),
-        (false, _) => {
-            "Give the optimizer foreach=False: it then updates one parameter at a time.".to_owned()
-        }
-    };
+    let action = of_update(of.update);
     let stays = match of.update.is_foreach {
         true => "With foreach=False, the temporaries of one parameter come on top.",
         false => "",
