@@ -245,12 +245,33 @@ fn holder_at_peak(timeline: &Timeline) -> String {
     let rest = nameless(class);
     if rest > 0 {
         text.push_str(&format!(
-            ", and {} ({}) without a recorded stack",
+            ", and {} ({}) {}",
             size(rest),
-            share(rest, whole)
+            share(rest, whole),
+            older(Some(timeline))
         ));
     }
     text
+}
+
+/// What bytes without a stack are: no fault of the recording where they are older than it.
+fn older(timeline: Option<&Timeline>) -> &'static str {
+    let is_older = timeline.is_some_and(|it| {
+        let first = it.replay.peak_sites.first().filter(|top| top.site == NO_STACK);
+        first.is_some_and(|top| top.bytes == it.replay.shown.nameless_bytes)
+    });
+    let is_adam = |it: &Timeline| {
+        let share = percent(it.classes.standing(), it.replay.shown.nameless_bytes);
+        it.classes.has_adam && share >= LEAST_EQUAL
+    };
+    match is_older {
+        true if timeline.is_some_and(is_adam) => {
+            "allocated before the first event: weights and the two moments of Adam (an estimate: their sizes are those of the gradients, \
+             three times)"
+        }
+        true => "allocated before the first event",
+        false => "without a recorded stack",
+    }
 }
 
 /// The call site or the function that holds most of some rows.
@@ -309,9 +330,10 @@ fn holder(sites: &[SiteRow], whole: i64, timeline: Option<&Timeline>) -> String 
         });
         let next = next.unwrap_or_default();
         return format!(
-            ", {} ({}) of it without a recorded stack{next}",
+            ", {} ({}) of it {}{next}",
             size(first.bytes),
-            share(first.bytes, whole)
+            share(first.bytes, whole),
+            older(timeline)
         );
     }
     let Some(top) = first.filter(|top| top.site != NO_STACK) else { return String::new() };

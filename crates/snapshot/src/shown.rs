@@ -28,6 +28,8 @@ pub(crate) struct Shown {
     pub(crate) settled: usize,
     /// Bytes in use then that were allocated before the first event.
     pub(crate) untraced_bytes: i64,
+    /// Those of them without a stack.
+    pub(crate) nameless_bytes: i64,
     /// Bytes in use then by the phase of the stack that allocated.
     pub(crate) by_phase: ByPhase,
     /// Bytes and blocks in use then, by the stack that allocated.

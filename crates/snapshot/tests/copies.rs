@@ -126,7 +126,7 @@ fn the_graph_of_the_call_before_the_recording_is_known_by_its_sizes() {
          With the graph, where the result is deleted (del) before the next call: 50.0 MiB."
     );
     // What has no stack is not counted twice.
-    assert!(said.contains("and 14.0 MiB (16%) without a recorded stack"), "{said}");
+    assert!(said.contains("and 14.0 MiB (16%) allocated before the first event"), "{said}");
     let (report, _) = second_call(5).report();
     assert_eq!(finding(&report, "graph-without-backward"), None);
 }

@@ -29,6 +29,24 @@ fn step(temporaries: i64) -> Run {
 }
 
 #[test]
+fn what_stands_before_the_first_event_is_of_adam_where_it_has_the_sizes_of_gradients_three_times() {
+    let of_adam = |sizes: [i64; 6], optimizer: &str| {
+        let mut run = Run::default();
+        for (slot, mib) in (0..).zip(sizes) {
+            run.old(slot, mib);
+        }
+        run.alloc(8, 9, LAYER).alloc(6, 6, ENGINE).alloc(7, 2, ENGINE).free(8, ENGINE);
+        run.mark(optimizer, 0).alloc(9, 1, ADAM).free(9, ADAM);
+        let (_, text) = run.report();
+        assert!(text.contains("of it allocated before the first event"), "{text}");
+        text.contains("weights and the two moments of Adam (an estimate")
+    };
+    assert!(of_adam([6, 6, 6, 2, 2, 2], "Optimizer.step#AdamW.step"));
+    assert!(!of_adam([6, 6, 6, 2, 2, 2], "Optimizer.step#SGD.step"));
+    assert!(!of_adam([6, 6, 5, 3, 2, 2], "Optimizer.step#AdamW.step"));
+}
+
+#[test]
 fn two_peaks_that_are_nearly_equal_are_one_finding() {
     let (report, text) = step(9).report();
     let own = finding(&report, "near-equal-peaks").unwrap();
