@@ -20,7 +20,7 @@ const SOFTMAX: Stack = &[("/app/net.py", "attention_softmax", 8), MODULE, MAIN];
 const ATTENTION_CAST: Stack = &[COPY, ("/app/net.py", "attention_softmax", 9), MODULE, MAIN];
 
 fn text(report: &serde_json::Value, rule: &str, key: &str) -> String {
-    let found = finding(report, rule).unwrap_or_else(|| panic!("{rule}: {report:#}"));
+    let found = finding(report, rule).unwrap();
     found[key].as_str().unwrap().to_owned()
 }
 

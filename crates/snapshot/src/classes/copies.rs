@@ -105,19 +105,26 @@ impl Copies {
         Self { weights, open: HashMap::new(), sizes: Vec::new() }
     }
 
-    /// Sees an allocation of a weight.
-    pub(super) fn weight(&mut self, size: i64) {
-        let place = self.weights.partition_point(|known| *known < size);
-        self.weights.insert(place, size);
-    }
-
-    /// Sees an allocation by autocast: it is the copy of a weight where fewer copies of its size are in use than weights of twice that.
-    pub(super) fn allocated(&mut self, address: u64, at: usize, size: i64) {
+    /// Sees an allocation: of a weight; or by autocast, which copies a weight where fewer copies of its size are in use than weights of twice
+    /// that.
+    pub(super) fn allocated(
+        &mut self,
+        address: u64,
+        (at, size): (usize, i64),
+        birth: Option<Marks>,
+    ) {
+        let Some(birth) = birth else { return };
+        let place = |weights: &[i64], most: i64| weights.partition_point(|known| *known <= most);
+        if birth.is_parameter {
+            self.weights.insert(place(&self.weights, size), size);
+        }
+        if !birth.names.is_cast || size <= 0 {
+            return;
+        }
         let twice = size.saturating_mul(2);
-        let from = self.weights.partition_point(|known| *known < twice);
-        let to = self.weights.partition_point(|known| *known <= twice);
+        let n_weights = place(&self.weights, twice) - place(&self.weights, twice - 1);
         let n_open = self.sizes.iter().filter(|open| **open == size).count();
-        if size > 0 && n_open < to.saturating_sub(from) {
+        if n_open < n_weights {
             self.open.insert(address, at);
             self.sizes.push(size);
         }

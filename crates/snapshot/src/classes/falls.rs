@@ -48,6 +48,9 @@ pub(super) struct Held {
     pub(super) update: Option<Update>,
 }
 
+/// The first and the last level that bytes are taken out of.
+pub(super) type Part = (usize, usize, i64);
+
 /// The levels of a device, and the first of them that counts.
 pub(super) type Levels<'a> = (&'a [i64], usize);
 
@@ -181,7 +184,7 @@ impl Held {
     }
 
     /// Its levels and its bytes.
-    pub(super) fn whole(&self) -> (usize, usize, i64) {
+    pub(super) fn whole(&self) -> Part {
         (self.from, self.to, self.size)
     }
 
@@ -242,7 +245,7 @@ impl Lives {
     pub(super) fn peak_with(
         &self,
         (levels, from): Levels<'_>,
-        out_of: &dyn Fn(&Held) -> Option<(usize, usize, i64)>,
+        out_of: &dyn Fn(&Held) -> Option<Part>,
     ) -> (i64, usize) {
         let mut changes = vec![0_i64; levels.len()];
         let mut change = |at: usize, by: i64| {

@@ -19,6 +19,13 @@ pub(super) struct Rule {
     pub(super) holds: fn(&Life, &Run) -> bool,
 }
 
+impl Rule {
+    /// Whether it tells what forward saved for no backward pass, and what was freed with the graph.
+    pub(super) fn is_of_unused_graph(&self) -> bool {
+        [NEVER_USED, CAST_NEVER_USED].contains(&self.what)
+    }
+}
+
 impl Life {
     fn was_born(&self, phase: Phase) -> bool {
         self.birth.is_some_and(|birth| birth.phase == phase)
@@ -73,12 +80,11 @@ pub(super) const STANDING: &str =
     "in use before the first event and after the last (weights, or state that is updated in place)";
 
 /// Activations that no backward pass reads.
-pub(super) const NEVER_USED: &str =
+const NEVER_USED: &str =
     "saved in forward for backward, freed with the graph without a backward pass";
 
 /// Copies by autocast that no backward pass reads.
-pub(super) const CAST_NEVER_USED: &str =
-    "copied by autocast, freed with the graph without a backward pass";
+const CAST_NEVER_USED: &str = "copied by autocast, freed with the graph without a backward pass";
 const CAST_NOT_YET_FREED: &str = "copied by autocast, in use at the end, as what forward saved for no backward pass in the calls before";
 
 /// Activations of the call before the recording.

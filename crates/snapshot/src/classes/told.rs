@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use super::copies::{Before, Copies};
 use super::marks::Marks;
 use super::replaced::Replaced;
-use super::rules::{CAST_NEVER_USED, NEVER_USED, RULES, Rule};
+use super::rules::{RULES, Rule};
 use super::{Class, class_of};
 use crate::model::{Action, Event, Snapshot};
 use crate::site::Phase;
 use crate::stacks::StackId;
 
 /// From an allocation to its free.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Life {
     pub(crate) address: u64,
     /// The stack that allocated; `None` where the file does not have it.
@@ -125,16 +125,12 @@ pub(super) fn told(
 ) -> Run {
     let trace = snapshot.trace(device);
     let of = |stack: StackId| marks.get(stack as usize).copied().filter(|marks| marks.has_frames);
-    let mut run = Run::of(trace, &of);
-    run.is_training |= snapshot.annotations.iter().any(|mark| mark.name.starts_with("Optimizer."));
-    let has_failed = snapshot.traces.iter().any(|trace| fatal(trace).is_some());
-    run.failed = fatal(trace).or_else(|| has_failed.then_some(trace.len()));
+    let before = Before::of(snapshot, device, &of);
+    let run = Run::of(snapshot, trace, &before, &of);
     let mut open: HashMap<u64, usize> = HashMap::new();
     let (mut unused, mut replaced) = (Vec::new(), Replaced::default());
     let mut freed_by: HashMap<u64, StackId> = HashMap::new();
     let mut seen = Seen::default();
-    let before = Before::of(snapshot, device, &of);
-    run.has_older_graph = !before.graph.is_empty();
     let mut copies = Copies::of(before.standing);
     for (at, event) in trace.iter().enumerate() {
         match event.action {
@@ -142,12 +138,7 @@ pub(super) fn told(
                 open.insert(event.address, at);
                 let birth = of(event.stack);
                 let phase = birth.map(|marks| marks.phase);
-                if birth.is_some_and(|marks| marks.is_parameter) {
-                    copies.weight(event.size);
-                }
-                if birth.is_some_and(|marks| marks.names.is_cast) {
-                    copies.allocated(event.address, at, event.size);
-                }
+                copies.allocated(event.address, (at, event.size), birth);
                 replaced.allocated(at, event.size, phase == Some(Phase::Optimizer));
                 seen.allocated(phase, at);
             }
@@ -173,15 +164,12 @@ pub(super) fn told(
                     spans_phases: seen.spans(birth, born),
                     replaces: replaced.of(born),
                     is_stale_cast: seen.is_stale(birth, born),
-                    is_as_unused: false,
                     is_copy: copies.gone(event.address, event.size),
+                    ..Life::default()
                 };
                 replaced.gone(born);
-                if let Some(class) = life.replaced_as() {
-                    replaced.old(class, life.size, at);
-                }
-                let rule = run.tell(&life, &mut each);
-                if rule.is_some_and(|rule| [NEVER_USED, CAST_NEVER_USED].contains(&rule.what)) {
+                replaced.old(life.replaced_as(), life.size, at);
+                if run.tell(&life, &mut each).is_some_and(Rule::is_of_unused_graph) {
                     unused.push((life.stack, life.size));
                 }
                 seen.see(death.map(|marks| marks.phase), at);
@@ -190,6 +178,9 @@ pub(super) fn told(
         }
     }
     unused.sort_unstable();
+    let is_as_unused = |stack: StackId, size: i64| {
+        before.graph.binary_search(&size).is_ok() || unused.binary_search(&(stack, size)).is_ok()
+    };
     for block in snapshot.live_at_end(device) {
         let born = open.remove(&block.address);
         let event = born.and_then(|born| trace.get(born));
@@ -200,18 +191,14 @@ pub(super) fn told(
             address: block.address,
             birth,
             born,
-            death: None,
-            ended: None,
             size,
             stack,
-            freed_by: 0,
             spans_phases: seen.spans(birth, born),
             replaces: replaced.of(born),
             is_stale_cast: seen.is_stale(birth, born),
-            is_as_unused: born.is_some()
-                && (before.graph.binary_search(&size).is_ok()
-                    || unused.binary_search(&(stack, size)).is_ok()),
+            is_as_unused: born.is_some() && is_as_unused(stack, size),
             is_copy: copies.gone(block.address, size),
+            ..Life::default()
         };
         run.tell(&life, &mut each);
     }
@@ -256,8 +243,16 @@ impl Run {
         RULES.get(rule)
     }
 
-    fn of(trace: &[Event], of: &impl Fn(StackId) -> Option<Marks>) -> Self {
-        let mut run = Self::default();
+    fn of(
+        snapshot: &Snapshot,
+        trace: &[Event],
+        before: &Before,
+        of: &impl Fn(StackId) -> Option<Marks>,
+    ) -> Self {
+        let has_failed = snapshot.traces.iter().any(|trace| fatal(trace).is_some());
+        let failed = fatal(trace).or_else(|| has_failed.then_some(trace.len()));
+        let has_older_graph = !before.graph.is_empty();
+        let mut run = Self { failed, has_older_graph, ..Self::default() };
         let (mut nameless, mut backward) = (0u64, 0u64);
         for event in trace {
             let is_birth = event.action == Action::Alloc;
@@ -273,6 +268,8 @@ impl Run {
         }
         run.is_training = run.has_backward;
         run.has_nameless_backward = run.is_training && nameless > 10 * backward;
+        run.is_training |=
+            snapshot.annotations.iter().any(|mark| mark.name.starts_with("Optimizer."));
         run
     }
 }
