@@ -136,7 +136,7 @@ pub(crate) fn classes(
         gradients: [Vec::new(), Vec::new()],
     };
     let mut lives = Lives::default();
-    let run = told(snapshot, device, marks, |life, rule| {
+    let run = told(snapshot, device, marks, &mut |life, rule| {
         sums.add(life, rule, sites);
         lives.add(life, rule);
     });

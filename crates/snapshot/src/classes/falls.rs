@@ -270,6 +270,7 @@ impl Lives {
     }
 
     /// The same without the whole lives of these allocations.
+    #[inline(never)]
     pub(super) fn peak_without(
         &self,
         levels: Levels<'_>,

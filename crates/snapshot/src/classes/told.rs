@@ -67,7 +67,7 @@ pub(crate) fn lives(
     marks: &[Marks],
     mut each: impl FnMut(&Life, Class),
 ) {
-    let _ = told(snapshot, device, marks, |life, rule| each(life, class_of(rule)));
+    let _ = told(snapshot, device, marks, &mut |life, rule| each(life, class_of(rule)));
 }
 
 /// What was seen of the phases so far.
@@ -121,7 +121,7 @@ pub(super) fn told(
     snapshot: &Snapshot,
     device: i64,
     marks: &[Marks],
-    mut each: impl FnMut(&Life, usize),
+    each: &mut dyn FnMut(&Life, usize),
 ) -> Run {
     let trace = snapshot.trace(device);
     let of = |stack: StackId| marks.get(stack as usize).copied().filter(|marks| marks.has_frames);
@@ -169,7 +169,7 @@ pub(super) fn told(
                 };
                 replaced.gone(born);
                 replaced.old(life.replaced_as(), life.size, at);
-                if run.tell(&life, &mut each).is_some_and(Rule::is_of_unused_graph) {
+                if run.tell(&life, each).is_some_and(Rule::is_of_unused_graph) {
                     unused.push((life.stack, life.size));
                 }
                 seen.see(death.map(|marks| marks.phase), at);
@@ -200,7 +200,7 @@ pub(super) fn told(
             is_copy: copies.gone(block.address, size),
             ..Life::default()
         };
-        run.tell(&life, &mut each);
+        run.tell(&life, each);
     }
     run
 }
@@ -237,7 +237,7 @@ impl Life {
 }
 
 impl Run {
-    fn tell(&self, life: &Life, each: &mut impl FnMut(&Life, usize)) -> Option<&'static Rule> {
+    fn tell(&self, life: &Life, each: &mut dyn FnMut(&Life, usize)) -> Option<&'static Rule> {
         let rule = RULES.iter().position(|rule| (rule.holds)(life, self))?;
         each(life, rule);
         RULES.get(rule)
