@@ -93,6 +93,16 @@ fn weights_in_the_lower_precision_need_half_and_no_copies() {
     assert!(observation.contains("20.0 MiB of the 90.0 MiB in use"), "{observation}");
     assert!(!observation.contains("half the size"), "{observation}");
     assert!(!said.contains("Copies of activations"), "{said}");
+    // Freed with a graph: only their sizes tell that they are of weights.
+    let mut run = Run::default();
+    run.old(0, 40).alloc(2, 20, CAST).alloc(3, 10, CAST).free(3, GRAPH).free(2, GRAPH);
+    let validation = text(&run.report().0, "peak-class", "validation");
+    assert!(
+        validation.ends_with(
+            "at 30.0 MiB instead of 70.0 MiB. Which copies are of weights is an estimate by their sizes."
+        ),
+        "{validation}"
+    );
     // Where no weight has twice the size, nothing is halved.
     let mut run = Run::default();
     run.old(0, 30).alloc(2, 20, CAST).alloc(3, 10, LAYER).free(3, LAYER).free(2, EXIT);

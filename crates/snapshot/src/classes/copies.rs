@@ -177,7 +177,10 @@ impl Lives {
         };
         let lower = |held: &Held| match held.is_copy {
             true => Some(held.whole()),
-            false => place(held).map(|(_, half)| (held.from, held.to, *half)),
+            false if held.is_at(at) && held.is_weight() => {
+                place(held).map(|(_, half)| (held.from, held.to, *half))
+            }
+            false => None,
         };
         let is_found = !weights.is_empty() && sizes.is_empty();
         of.lower = is_found.then(|| self.peak_with(levels, &lower).0).and_then(is_worth);

@@ -281,6 +281,10 @@ pub(super) fn copies(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
             _ => String::new(),
         }
     );
+    let estimate = match of.cached == of.bytes {
+        true => "",
+        false => "Which copies are of weights is an estimate by their sizes.",
+    };
     let uncached = match of.cached {
         0 => String::new(),
         _ => format!(
@@ -294,7 +298,7 @@ pub(super) fn copies(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
                 timeline,
                 "the copies of weights, and with these weights at half their size,",
                 (peak, rest),
-                "",
+                estimate,
             ) + &uncached
         }
         (None, Some(rest)) => falls(timeline, "these blocks", (peak, rest), ""),
