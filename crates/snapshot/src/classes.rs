@@ -3,8 +3,10 @@
 //! Files do not record it. Two facts tell it for most bytes: the phase of the stack that allocates, and the phase of the stack that
 //! frees ([`rules`]). What no rule tells is unknown, with the reason.
 
+mod copies;
 mod falls;
 mod marks;
+mod pair;
 mod rebound;
 mod replaced;
 mod rules;
@@ -20,11 +22,12 @@ use crate::leader::{Leader, leader};
 use crate::model::Snapshot;
 use crate::shown::Shown;
 use crate::site::{NO_STACK, Phase, Sites};
+use crate::spelling::has;
 use falls::Lives;
 pub(crate) use falls::{AtPeak, Falls};
 pub(crate) use marks::Marks;
 pub(crate) use rebound::Rebound;
-use rules::{MAYBE_ACTIVATIONS, NEVER_USED, NOT_YET_FREED, RULES, Rule, STANDING};
+use rules::{MAYBE_ACTIVATIONS, RULES, Rule, STANDING, UNUSED};
 use told::told;
 pub(crate) use told::{Life, lives};
 
@@ -101,6 +104,8 @@ pub(crate) struct Classes {
     pub(crate) checkpointed: i64,
     /// Bytes of activations at the peak that were freed with the graph, without a backward pass.
     pub(crate) never_used: i64,
+    /// Whether what stands has the sizes of the gradients three times, and an optimizer is Adam: weights and two moments.
+    pub(crate) has_adam: bool,
     /// Whether it is a training step whose backward pass and optimizer step are not recorded.
     pub(crate) is_before_backward: bool,
     /// The peak without some of them.
@@ -127,13 +132,18 @@ pub(crate) fn classes(
         weights: Vec::new(),
         stale: Vec::new(),
         checkpointed: 0,
+        standing: Vec::new(),
+        gradients: [Vec::new(), Vec::new()],
     };
     let mut lives = Lives::default();
-    let run = told(snapshot, device, marks, |life, rule| {
+    let run = told(snapshot, device, marks, &mut |life, rule| {
         sums.add(life, rule, sites);
-        lives.add(life, class_of(rule));
+        lives.add(life, rule);
     });
+    let is_adam = snapshot.annotations.iter().any(|mark| has(&mark.name, "#Adam"));
+    let has_adam = is_adam && sums.is_thrice();
     let mut classes = sums.finish(sites);
+    classes.has_adam = has_adam;
     // (A ring of events may have lost those of a step that is marked.)
     let has_step = snapshot.annotations.iter().any(|mark| mark.name.starts_with("Optimizer.step"));
     classes.is_before_backward = run.is_training && !run.has_backward && !has_step;
@@ -178,6 +188,9 @@ struct Sums {
     /// Parameters that an optimizer made in place of older ones.
     parameters: i64,
     checkpointed: i64,
+    /// Sizes of what no event allocates or frees; of gradients from before the first event, and in use at the end.
+    standing: Vec<i64>,
+    gradients: [Vec<i64>; 2],
 }
 
 impl Sums {
@@ -197,6 +210,14 @@ impl Sums {
         }
         if rule.class == Class::Parameter || life.born.is_none() {
             self.weights.push(life.size);
+        }
+        if rule.what == STANDING {
+            self.standing.push(life.size);
+        }
+        if rule.class == Class::Gradient && (life.born.is_none() || life.ended.is_none()) {
+            let of =
+                if life.born.is_none() { &mut self.gradients[0] } else { &mut self.gradients[1] };
+            of.push(life.size);
         }
         // (What autograd saved is used by its own backward pass.)
         if life.is_stale_cast && !life.has_ended(Phase::Backward) {
@@ -221,6 +242,21 @@ impl Sums {
                 *sum = sum.saturating_add(life.size);
             }
         }
+    }
+
+    /// Whether what stands has each size of a gradient three times for each gradient, and next to nothing else.
+    #[inline(never)]
+    fn is_thrice(&self) -> bool {
+        let [old, new] = &self.gradients;
+        let gradients = if old.is_empty() { new } else { old };
+        let standing = &self.standing;
+
+        let sum = |sizes: &[i64]| sizes.iter().fold(0_i64, |sum, size| sum.saturating_add(*size));
+        let all = sum(standing);
+        let rest = all.saturating_sub(sum(gradients).saturating_mul(3));
+        let n_of = |sizes: &[i64], size: i64| sizes.iter().filter(|it| **it == size).count();
+        let is_there = |size: &i64| n_of(standing, *size) >= 3 * n_of(gradients, *size);
+        !gradients.is_empty() && rest.saturating_mul(100) <= all && gradients.iter().all(is_there)
     }
 
     /// The copies by autocast that are half as large as a weight.
@@ -252,7 +288,7 @@ impl Sums {
         let peak_sites = named(self.sites, sites);
         let attention = if self.has_softmax { named(self.attention, sites) } else { Vec::new() };
         let (state, parameters, checkpointed) = (self.state, self.parameters, self.checkpointed);
-        let is_unused = |row: &&ClassRow| [NEVER_USED, NOT_YET_FREED].contains(&row.rule);
+        let is_unused = |row: &&ClassRow| UNUSED.contains(&row.rule);
         let never_used = rows
             .iter()
             .filter(is_unused)

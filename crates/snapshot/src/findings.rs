@@ -5,6 +5,7 @@
 
 mod classes;
 mod oom;
+mod pair;
 mod peak;
 mod space;
 
@@ -61,10 +62,12 @@ pub(crate) fn findings(snapshot: &Snapshot, report: &SnapshotReport) -> Vec<Find
                 classes::unused_graph(device, timeline, &mut findings);
                 classes::attention(device, timeline, &mut findings);
                 classes::temporaries(device, timeline, &mut findings);
+                pair::pair(device, timeline, &mut findings);
                 // (A failed allocation has a finding that says what most of the memory is for.)
                 if !has_failed {
                     let leaks = figures.leaks.as_deref().unwrap_or_default();
                     peak::peak(device, timeline, leaks, &mut findings);
+                    peak::copies(device, timeline, &mut findings);
                 }
                 classes::stale(device, timeline, &mut findings);
                 classes::replaced(device, timeline, &mut findings);

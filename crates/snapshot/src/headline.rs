@@ -26,6 +26,9 @@ const LEAST_EQUAL: f64 = 99.0;
 /// A call site is named instead of a class of which it holds this part, in percent.
 const MOST_OF_CLASS: f64 = 90.0;
 
+/// A call site that holds more than a class that stays is named instead where the class is less than this part of it, in percent.
+const NEARLY_ALL: f64 = 95.0;
+
 /// A peak that is reached at least as often is that of alike iterations.
 const LEAST_TIMES: usize = 3;
 
@@ -156,10 +159,14 @@ fn ordinal(n: usize) -> String {
 
 /// That the peak recurs, to the byte, in most of the recording; `None` where that says little.
 pub(crate) fn recurs(device: &str, timeline: &Timeline) -> Option<String> {
-    let times = timeline.replay.shown.times;
-    (times >= LEAST_TIMES && timeline.ooms.is_empty()).then(|| {
+    let (times, calls) = (timeline.replay.shown.times, timeline.replay.shown.calls);
+    let over = match calls == times {
+        true => String::new(),
+        false => format!(", in at least {} calls", count(calls as u64)),
+    };
+    (calls >= LEAST_TIMES && timeline.ooms.is_empty()).then(|| {
         format!(
-            "Device {device}: memory in use reaches this peak {} times, to the byte: nothing grows from one to the next.",
+            "Device {device}: memory in use reaches this peak {} times, to the byte{over}: nothing grows from one to the next.",
             count(times as u64)
         )
     })
@@ -202,10 +209,19 @@ fn steady(timeline: &Timeline) -> String {
 #[inline(never)]
 fn holder_at_peak(timeline: &Timeline) -> String {
     let (sites, whole) = (&timeline.replay.peak_sites, timeline.replay.peak_requested);
-    let most = sites.first().map_or(0, |top| top.bytes);
-    let of_function = leader_of(sites).map_or(0, |of| of.bytes);
+    // (Bytes without a stack may be of the class, too.)
+    let nameless = |class| {
+        let first = sites.first().filter(|top| top.site == NO_STACK).map_or(0, |top| top.bytes);
+        let of_class = timeline.classes.peak_sites.iter();
+        let mut own = of_class.filter(|row| row.0 == class && row.1 == NO_STACK);
+        first.saturating_sub(own.next().map_or(0, |row| row.2))
+    };
+    let named = sites.iter().filter(|row| row.site != NO_STACK);
+    let most = named.clone().next().map_or(0, |top| top.bytes);
+    let of_function = leader(&mut named.map(|row| (&*row.site, row.bytes)));
+    let of_function = of_function.map_or(0, |of| of.bytes);
     let class = timeline.classes.largest(true).filter(|(class, bytes, _)| {
-        let is_more = *bytes > most && says_more(*class, *bytes, of_function);
+        let is_more = *bytes > nameless(*class).max(most) && says_more(*class, *bytes, of_function);
         is_more && percent(*bytes, whole) >= LEAST_CLASS
     });
     let Some((class, bytes, of_class)) = class else {
@@ -226,14 +242,36 @@ fn holder_at_peak(timeline: &Timeline) -> String {
         share(bytes, whole),
         from(&of_class, bytes)
     );
-    if let Some(first) = sites.first().filter(|top| top.site == NO_STACK) {
+    let rest = nameless(class);
+    if rest > 0 {
         text.push_str(&format!(
-            ", and {} ({}) without a recorded stack",
-            size(first.bytes),
-            share(first.bytes, whole)
+            ", and {} ({}) {}",
+            size(rest),
+            share(rest, whole),
+            older(Some(timeline))
         ));
     }
     text
+}
+
+/// What bytes without a stack are: no fault of the recording where they are older than it.
+fn older(timeline: Option<&Timeline>) -> &'static str {
+    let is_older = timeline.is_some_and(|it| {
+        let first = it.replay.peak_sites.first().filter(|top| top.site == NO_STACK);
+        first.is_some_and(|top| top.bytes == it.replay.shown.nameless_bytes)
+    });
+    let is_adam = |it: &Timeline| {
+        let share = percent(it.classes.standing(), it.replay.shown.nameless_bytes);
+        it.classes.has_adam && share >= LEAST_EQUAL
+    };
+    match is_older {
+        true if timeline.is_some_and(is_adam) => {
+            "allocated before the first event: weights and the two moments of Adam (an estimate: their sizes are those of the gradients, \
+             three times)"
+        }
+        true => "allocated before the first event",
+        false => "without a recorded stack",
+    }
 }
 
 /// The call site or the function that holds most of some rows.
@@ -246,7 +284,7 @@ fn leader_of(sites: &[SiteRow]) -> Option<Leader> {
 /// of what its lines make for the whole run.
 fn says_more(class: Class, bytes: i64, most: i64) -> bool {
     let is_kept = matches!(class, Class::OptimizerState | Class::Parameter | Class::Cast);
-    percent(most, bytes) < MOST_OF_CLASS || is_kept && most <= bytes
+    percent(most, bytes) < MOST_OF_CLASS || is_kept && percent(bytes, most) >= NEARLY_ALL
 }
 
 /// What most of the bytes with a stack are, where the largest class of them says more than their call sites; `rest` are these bytes.
@@ -292,9 +330,10 @@ fn holder(sites: &[SiteRow], whole: i64, timeline: Option<&Timeline>) -> String 
         });
         let next = next.unwrap_or_default();
         return format!(
-            ", {} ({}) of it without a recorded stack{next}",
+            ", {} ({}) of it {}{next}",
             size(first.bytes),
-            share(first.bytes, whole)
+            share(first.bytes, whole),
+            older(timeline)
         );
     }
     let Some(top) = first.filter(|top| top.site != NO_STACK) else { return String::new() };

@@ -7,7 +7,7 @@ use crate::headline::recurs;
 use crate::model::{LeftOut, Reading};
 use crate::ooms::OomRow;
 use crate::report::{DeviceReport, SnapshotReport, Timeline};
-use crate::site::NO_STACK;
+use crate::site::{NO_STACK, WORKSPACE_BYTES};
 use crate::steps::flat;
 
 /// Free memory is told from this share of reserved memory on, in percent. (Only a failed allocation records how much the device has.)
@@ -48,6 +48,7 @@ pub(crate) fn intro(report: &SnapshotReport, first: Option<&(&str, String)>) -> 
     for (device, figures) in devices {
         let is_first = first.is_some_and(|first| first.0 == device);
         lines.extend(state(device, figures, report, is_first));
+        lines.extend(spare(device, figures, report));
         lines.extend(private(device, figures).filter(|_| !report.is_bystander(figures)));
         let usable = figures.timeline.as_ref().filter(|it| it.is_usable() && !reading.is_partial());
         let grows = figures.leaks.as_ref().is_some_and(|leaks| !leaks.is_empty());
@@ -194,6 +195,19 @@ fn state(
     ))
 }
 
+/// Why no other setting is compared where more is reserved than the recorded peak needs.
+fn spare(device: &str, figures: &DeviceReport, report: &SnapshotReport) -> Option<String> {
+    let timeline = figures.timeline.as_ref().filter(|it| it.is_usable() && !needs_all(it))?;
+    let what_if = report.what_if.get(device).filter(|it| it.reproduced)?;
+    let why = what_if.withheld.as_ref().filter(|_| !report.is_pressed(device))?;
+    let replay = &timeline.replay;
+    Some(format!(
+        "Device {device}: {} are reserved, {} more than are in use at the recorded peak. Other settings of the allocator are not compared: {why}.",
+        size(replay.peak_reserved),
+        size(replay.peak_reserved.saturating_sub(replay.peak_requested))
+    ))
+}
+
 /// Whether the recorded peak needs about all of the memory that was reserved.
 fn needs_all(timeline: &Timeline) -> bool {
     let replay = &timeline.replay;
@@ -248,13 +262,20 @@ fn by_size(device: &str, figures: &DeviceReport) -> Option<String> {
         })
         .collect();
     let n_blocks = figures.live_sites.iter().fold(0, |sum, row| sum + row.count);
+    let list = if n == 1 { String::new() } else { format!(" ({})", list.join(", ")) };
+    let workspace = match sizes.iter().any(|it| it.0 == WORKSPACE_BYTES) {
+        true => format!(
+            " A block of {} bytes is probably a workspace of cuBLAS, which it keeps until the process ends: that is the size of its default.",
+            count(WORKSPACE_BYTES as u64)
+        ),
+        false => String::new(),
+    };
     Some(format!(
-        "Device {device}: {} of {} hold {} of the {} in use ({}).",
+        "Device {device}: {} of {} hold {} of the {} in use{list}.{workspace}",
         n,
         plural(n_blocks, "block", "blocks"),
         size(sum),
         size(whole),
-        list.join(", ")
     ))
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Serialize, Serializer};
 
 /// The part of a training step, as far as the stack shows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Phase {
     Optimizer,
@@ -17,6 +17,7 @@ pub(crate) enum Phase {
     Moved,
     /// Another method of a module allocates: `state_dict`, `zero_grad`, `register_buffer`.
     Method,
+    #[default]
     Unknown,
     Other,
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::inside::{callers, inside};
 use crate::model::{Action, Block, Event, Snapshot};
 use crate::shown::{Shown, shown};
-use crate::site::{ByPhase, SiteRow, Sites, Sums, as_reference};
+use crate::site::{ByPhase, NO_STACK, SiteRow, Sites, Sums, as_reference};
 use crate::stacks::StackId;
 
 /// What the replay finds. All levels are requested bytes, as the events record them.
@@ -268,6 +268,8 @@ struct AtLevel {
     bytes: i64,
     /// Bytes from before the first event.
     untraced: i64,
+    /// Those of them without a stack.
+    nameless: i64,
     by_phase: ByPhase,
     by_stack: Vec<(i64, u64)>,
     references: Vec<SiteRow>,
@@ -287,7 +289,7 @@ fn at_level(
     let mut live: Vec<(u64, (i64, StackId))> = live.into_iter().collect();
     live.sort_unstable();
     let mut sums = Sums::new(sites);
-    let (mut bytes, mut untraced) = (0i64, 0i64);
+    let (mut bytes, mut untraced, mut nameless) = (0i64, 0i64, 0i64);
     let mut blocks: Vec<(StackId, i64)> = Vec::new();
     let mut by_stack = vec![(0, 0); snapshot.stacks.len()];
     for (address, (size, stack)) in &live {
@@ -295,6 +297,8 @@ fn at_level(
         let birth = before.get(address).and_then(|index| trace.get(*index));
         if birth.is_none() {
             untraced = untraced.saturating_add(*size);
+            let is_nameless = sites.name(sites.site(*stack)) == NO_STACK;
+            nameless = nameless.saturating_add(if is_nameless { *size } else { 0 });
         }
         let stack = birth.map_or(*stack, |event| event.stack);
         sums.add(stack, *size);
@@ -307,6 +311,7 @@ fn at_level(
         count: live.len() as u64,
         bytes,
         untraced,
+        nameless,
         sites: peak_sites(snapshot, sites, &sums, &blocks, bytes),
         by_phase: sums.phases.clone(),
         by_stack,
@@ -354,12 +359,13 @@ pub(crate) fn replay(snapshot: &Snapshot, device: i64, sites: &Sites) -> (Replay
     let is_matching = agree == traced.len() as u64 && !faulty;
     let mut shown = Shown { index: peak_index, nth: 1, times: 1, ..Shown::default() };
     if is_matching {
-        shown = self::shown(trace, &levels.requested, (peak_index, peak_requested));
+        shown = self::shown((trace, sites), &levels.requested, (peak_index, peak_requested));
     }
     let other = shown.index != peak_index;
     let other = other.then(|| at_level(snapshot, (trace, sites), shown.index, ends));
     let of_shown = other.as_ref().unwrap_or(&at_peak);
     shown.untraced_bytes = of_shown.untraced;
+    shown.nameless_bytes = of_shown.nameless;
     shown.by_phase.clone_from(&of_shown.by_phase);
     shown.by_stack.clone_from(&of_shown.by_stack);
     let peak_sites = of_shown.sites.clone();

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use crate::model::{Action, Event};
-use crate::site::ByPhase;
+use crate::site::{ByPhase, Phase, Sites};
 
 /// Memory in use falls by at least this part of the peak, in percent, before the next one counts.
 const LEAST_DIP: i64 = 5;
@@ -22,10 +22,14 @@ pub(crate) struct Shown {
     pub(crate) nth: usize,
     /// How many peaks are equal to the byte, with lower levels in between.
     pub(crate) times: usize,
+    /// Calls that have them, at least: layers of one call may reach the same peak.
+    pub(crate) calls: usize,
     /// The level behind the last free, before it, of a block that was allocated before the first event; 0 where the first peak is shown.
     pub(crate) settled: usize,
     /// Bytes in use then that were allocated before the first event.
     pub(crate) untraced_bytes: i64,
+    /// Those of them without a stack.
+    pub(crate) nameless_bytes: i64,
     /// Bytes in use then by the phase of the stack that allocated.
     pub(crate) by_phase: ByPhase,
     /// Bytes and blocks in use then, by the stack that allocated.
@@ -50,11 +54,45 @@ fn arrivals(levels: &[i64], (first, peak): (usize, i64)) -> Vec<usize> {
     found
 }
 
+/// Calls that reach the peaks between two places, at least. What a call allocates behind its last peak, as in the head of a model, it
+/// allocates between the peaks of different calls, and not between those of its own layers.
+#[inline(never)]
+fn calls(trace: &[Event], places: &[usize], sites: &Sites) -> usize {
+    let (Some(first), Some(last)) = (places.first(), places.last()) else { return 1 };
+    let is_step = |event: &&Event| {
+        let phase = sites.phase(event.stack).of_step();
+        // (What a library keeps for itself is allocated by the first call alone.)
+        event.action == Action::Alloc
+            && sites.is_line(sites.site(event.stack))
+            && matches!(phase, Phase::Forward | Phase::Backward | Phase::Optimizer)
+    };
+    let behind = trace.get(*last..).unwrap_or_default();
+    let around = match behind.iter().any(|event| is_step(&event)) {
+        true => behind,
+        false => trace.get(..*first).unwrap_or_default(),
+    };
+    let between = trace.get(*first..*last).unwrap_or_default();
+    let mut counts = vec![0_usize; sites.n_stacks()];
+    for event in between.iter().filter(is_step) {
+        if let Some(count) = counts.get_mut(event.stack as usize) {
+            *count += 1;
+        }
+    }
+    let of = |event: &Event| counts.get(event.stack as usize).copied().unwrap_or_default();
+    let least = around.iter().filter(is_step).map(of).min();
+    (least.map_or(1, |least| least + 1)).min(places.len())
+}
+
 /// Chooses the peak of a trace that agrees with its segments. `start` is the first level.
 #[inline(never)]
-pub(crate) fn shown(trace: &[Event], levels: &[i64], (first, peak): (usize, i64)) -> Shown {
+pub(crate) fn shown(
+    (trace, sites): (&[Event], &Sites),
+    levels: &[i64],
+    (first, peak): (usize, i64),
+) -> Shown {
     let places = arrivals(levels, (first, peak));
-    let mut shown = Shown { index: first, nth: 1, times: places.len().max(1), ..Shown::default() };
+    let (times, calls) = (places.len().max(1), calls(trace, &places, sites));
+    let mut shown = Shown { index: first, nth: 1, times, calls, ..Shown::default() };
     if places.len() < 2 {
         return shown;
     }

@@ -17,6 +17,11 @@ pub(crate) use frames::{MOVE, OFFLOAD, Texts, Update};
 pub(crate) const NO_STACK: &str = "<no stack>";
 /// The site of what libraries of CUDA keep for themselves, whichever line called them first.
 pub(crate) const WORKSPACE: &str = "<library workspace> cuBLAS";
+/// The same where no frame of C++ tells it: the line that calls cuBLAS first allocates it.
+const BY_SIZE: &str = "<library workspace> cuBLAS (probable, by its size)";
+/// The bytes of the default workspace of cuBLAS: 2 of 4 MiB and 8 of 16 KiB, `:4096:2:16:8`
+/// (`aten/src/ATen/cuda/CUDABlas.cpp`, `parseChosenWorkspaceSize`).
+pub(crate) const WORKSPACE_BYTES: i64 = (2 * 4096 + 8 * 16) << 10;
 /// The site of what a compiler allocates to time kernels.
 pub(crate) const BENCHMARK: &str = "<compilation> benchmarks of autotuning";
 
@@ -38,8 +43,8 @@ pub(crate) struct Sites {
     of_stack: Vec<Place>,
 }
 
-/// Of a stack: site, the site of the reference program, phase.
-type Place = (u32, u32, Phase);
+/// Of a stack: site, the site of the reference program, phase, whether all of its frames are of Python.
+type Place = (u32, u32, Phase, bool);
 
 /// Bytes of a site.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -68,7 +73,7 @@ pub(crate) fn of_it_in(inside: Option<&(String, i64)>) -> String {
 
 /// Whether a call site is a cause that a person can change: neither unknown nor a library or a compiler that allocates for itself.
 pub(crate) fn is_line(site: &str) -> bool {
-    ![NO_STACK, WORKSPACE, BENCHMARK, ANOMALY].contains(&site)
+    ![NO_STACK, WORKSPACE, BY_SIZE, BENCHMARK, ANOMALY].contains(&site)
 }
 
 impl Sites {
@@ -87,14 +92,19 @@ impl Sites {
                 };
                 let reference = id(texts.site(frames));
                 let site = texts.cause(frames).map_or(reference, id);
-                (site, reference, texts.phase(frames))
+                (site, reference, texts.phase(frames), texts.is_python(frames))
             })
             .collect();
+        names.push(BY_SIZE.to_owned());
         Self { names, of_stack }
     }
 
     pub(crate) fn len(&self) -> usize {
         self.names.len()
+    }
+
+    pub(crate) fn n_stacks(&self) -> usize {
+        self.of_stack.len()
     }
 
     pub(crate) fn name(&self, site: usize) -> &str {
@@ -110,7 +120,7 @@ impl Sites {
     }
 
     pub(crate) fn phase(&self, stack: StackId) -> Phase {
-        self.of_stack.get(stack as usize).map_or(Phase::Unknown, |(.., phase)| *phase)
+        self.of_stack.get(stack as usize).map_or(Phase::Unknown, |(_, _, phase, _)| *phase)
     }
 }
 
@@ -133,8 +143,11 @@ impl<'a> Sums<'a> {
     }
 
     pub(crate) fn add(&mut self, stack: StackId, bytes: i64) {
-        let (site, reference, _) =
-            self.sites.of_stack.get(stack as usize).copied().unwrap_or((0, 0, Phase::Unknown));
+        let (mut site, reference, _, is_python) =
+            self.sites.of_stack.get(stack as usize).copied().unwrap_or_default();
+        if is_python && bytes == WORKSPACE_BYTES {
+            site = self.sites.len().saturating_sub(1) as u32;
+        }
         for (sums, at) in [(&mut self.sums, site), (&mut self.references, reference)] {
             if let Some((sum, count)) = sums.get_mut(at as usize) {
                 *sum = sum.saturating_add(bytes);

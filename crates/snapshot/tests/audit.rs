@@ -226,7 +226,7 @@ fn a_graph_that_no_backward_pass_uses_is_told_with_no_grad() {
         run.free(slot, &[SAVED, MAIN]);
     }
     let (report, text) = run.report(10);
-    let said = "150 MiB (83%) of it activations saved for a backward pass that did not run, and 30.0 MiB (17%) without a recorded stack.";
+    let said = "150 MiB (83%) of it activations saved for a backward pass that did not run, and 30.0 MiB (17%) allocated before the first event.";
     assert!(text.contains(said), "{text}");
     let own = finding(&report, "graph-without-backward");
     assert!(own["action"].as_str().unwrap().contains("torch.inference_mode()"), "{text}");
@@ -256,7 +256,7 @@ fn copies_that_autocast_keeps_are_told_instead_of_the_line_that_makes_them() {
         run.free(slot, &[EXIT, MAIN]);
     }
     let (_, text) = run.report(10);
-    let said = "60.0 MiB (63%) of it without a recorded stack; 30.0 MiB of the rest copies by autocast (10.0 MiB from /app/net.py:5:key).";
+    let said = "60.0 MiB (63%) of it allocated before the first event; 30.0 MiB of the rest copies by autocast (10.0 MiB from /app/net.py:5:key).";
     assert!(text.contains(said), "{text}");
 }
 

@@ -119,7 +119,7 @@ fn what_has_no_stack_is_told_with_the_first_site_of_the_rest() {
     };
     assert_eq!(
         later(30),
-        "Memory in use peaks at 40.0 MiB on device 0, before event 1 of 3, 30.0 MiB (75%) of it without a recorded stack; 10.0 MiB of the \
+        "Memory in use peaks at 40.0 MiB on device 0, before event 1 of 3, 30.0 MiB (75%) of it allocated before the first event; 10.0 MiB of the \
          rest from /app/net.py:9:forward."
     );
     // Of nearly all of it something has to be known, unless it stands all the time, as weights do.

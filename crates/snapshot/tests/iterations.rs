@@ -71,6 +71,29 @@ fn the_first_of_equal_peaks_is_shown_where_no_other_has_more() {
     );
 }
 
+/// Calls of three equal layers, and a head.
+fn layers(calls: i64) -> String {
+    const HEAD: Stack = &[("/app/net.py", "forward", 20), LAYER[1], ("/app/run.py", "main", 9)];
+    let mut run = Run::default();
+    run.old(0, 10);
+    for _ in 0..calls {
+        for _ in 0..3 {
+            run.alloc(1, 30, LAYER).free(1, LAYER);
+        }
+        run.alloc(2, 5, HEAD).free(2, HEAD);
+    }
+    run.report().1
+}
+
+#[test]
+fn equal_peaks_of_the_layers_of_one_call_show_no_growth() {
+    assert!(!layers(1).contains("this peak"), "{}", layers(1));
+    assert!(!layers(2).contains("this peak"), "{}", layers(2));
+    let text = layers(4);
+    let said = "reaches this peak 12 times, to the byte, in at least 4 calls: nothing grows";
+    assert!(text.contains(said), "{text}");
+}
+
 const OUTPUT: Stack = &[("/app/net.py", "forward", 6), LAYER[1], ("/app/run.py", "main", 9)];
 const LOSS: Stack = &[("/app/run.py", "main", 11)];
 const BOUND: Stack = &[("/app/run.py", "main", 10)];
@@ -129,4 +152,36 @@ fn blocks_of_one_call_are_no_results_of_several() {
     }
     let own = made::finding(&run.report().0, "dominant-site").unwrap();
     assert!(!own["observation"].as_str().unwrap().contains("calls"), "{own}");
+}
+
+/// A script without a function: inputs, and a line that calls a module.
+const INPUT: Stack = &[("/app/run.py", "<module>", 3)];
+const CALL: Stack = &[("/app/run.py", "<module>", 4)];
+const IN_CALL: Stack = &[LAYER[1], ("/app/run.py", "<module>", 4)];
+
+#[test]
+fn results_of_a_script_wait_for_the_next_ones_with_their_inputs() {
+    let mut run = Run::default();
+    run.old(0, 20);
+    for call in 0..3 {
+        let (input, old) = (1 + call % 2, 2 - call % 2);
+        run.alloc(input, 2, INPUT).alloc(2 + input, 30, IN_CALL);
+        // What the call needs for itself.
+        run.alloc(5, 1, IN_CALL).free(5, IN_CALL);
+        if call > 0 {
+            run.free(2 + old, CALL).free(old, CALL);
+        }
+    }
+    let (report, _) = run.report();
+    let own = made::finding(&report, "dominant-site").unwrap();
+    let observation = own["observation"].as_str().unwrap();
+    assert!(
+        observation.ends_with(
+            "in 2 blocks. They are results of 2 calls: /app/run.py:4:<module> frees the oldest only after the next call has allocated its own."
+        ),
+        "{observation}"
+    );
+    // The inputs of a call are in use while it runs, and those of the next one before it begins.
+    let validation = own["validation"].as_str().unwrap();
+    assert!(validation.contains("peaks at 54.0 MiB instead of 85.0 MiB"), "{validation}");
 }

@@ -99,6 +99,34 @@ fn blocks_without_stacks_are_told_by_size() {
     assert!(text.contains(said), "{text}");
 }
 
+#[test]
+fn a_default_workspace_of_cublas_is_known_by_its_exact_size() {
+    const BYTES: i64 = 8_519_680;
+    let document = |bytes: i64, frames: Value| {
+        let block = json!({"address": A, "size": bytes, "requested_size": bytes, "state": "active_allocated", "frames": frames});
+        let segment = json!({"device": 0, "address": A, "total_size": bytes, "allocated_size": bytes, "active_size": bytes,
+            "stream": 0, "segment_type": "large", "segment_pool_id": [0, 0], "is_expandable": false, "frames": [], "blocks": [block]});
+        document(&json!({"segments": [segment], "device_traces": [[]]})).1
+    };
+    let python = || frames(&[("forward", 7)]);
+    let text = document(BYTES, python());
+    assert!(text.contains("cuBLAS (probable, by its size)"), "{text}");
+    let text = document(BYTES + 512, python());
+    assert!(text.contains("all of it from /app/run.py:7:forward"), "{text}");
+    // Frames of C++ tell it for certain, or that it is something else.
+    let mut native = python();
+    native
+        .as_array_mut()
+        .unwrap()
+        .insert(0, json!({"filename": "??", "name": "at::empty()", "line": 0}));
+    let text = document(BYTES, native);
+    assert!(text.contains("all of it from /app/run.py:7:forward"), "{text}");
+    let text = document(BYTES, json!([]));
+    assert!(text.contains("hold 8.13 MiB of the 8.13 MiB in use. A block of"), "{text}");
+    assert!(text.contains("is probably a workspace of cuBLAS"), "{text}");
+    assert!(!document(BYTES + 512, json!([])).contains("cuBLAS"));
+}
+
 /// Steps of 10 MiB that are freed again, each behind a snapshot, and of some MiB that stay.
 fn steps(stays: i64) -> String {
     let (mut segments, mut events, mut time) = (Vec::new(), Vec::new(), 0);

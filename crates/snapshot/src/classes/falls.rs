@@ -1,7 +1,10 @@
 //! How far the peak of a device falls without some of its allocations: the recorded events, replayed without them.
 
+use super::copies::Copied;
+use super::pair::Pair;
 use super::rebound::Rebound;
-use super::{Class, Life};
+use super::rules::{RULES, UNUSED};
+use super::{Class, Life, class_of};
 use crate::inside::inside;
 use crate::leader::{function_of, is_same_function};
 use crate::site::{Sites, Update};
@@ -13,6 +16,8 @@ pub(crate) const LEAST_OF_PEAK: i64 = 30;
 const LEAST_FALL: i64 = 5;
 /// Call sites with equal peaks that are named.
 const MOST_EQUAL: usize = 4;
+/// Blocks that are smaller than a twentieth of the largest result of a call are none.
+const SMALL_PART: i64 = 20;
 /// The first events: this part of all, a tenth.
 const FIRST_EVENTS: usize = 10;
 /// Lines of a function that are summed. One with more of them is the program rather than a cause.
@@ -32,10 +37,19 @@ pub(super) struct Held {
     pub(super) class: Class,
     /// Where the optimizer made it in place of an older block: the last level that has both.
     shared_to: usize,
-    is_attention: bool,
+    pub(super) is_attention: bool,
+    /// The copy of a weight by autocast, whose cache keeps it.
+    pub(super) is_copy: bool,
+    /// Freed with that cache.
+    pub(super) is_cached: bool,
+    /// Saved in forward for no backward pass.
+    pub(super) is_unused: bool,
     /// How the optimizer updates whose temporary it is.
-    update: Option<Update>,
+    pub(super) update: Option<Update>,
 }
+
+/// The first and the last level that bytes are taken out of.
+pub(super) type Part = (usize, usize, i64);
 
 /// The levels of a device, and the first of them that counts.
 pub(super) type Levels<'a> = (&'a [i64], usize);
@@ -82,18 +96,27 @@ pub(crate) struct Temporaries {
 /// What the peak is without some allocations; `None` where it falls by too little.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Falls {
-    /// Without the largest known class; without activations, also without the copies that autocast makes, because a checkpoint drops both.
+    /// Without the largest known class; without activations, also without the copies of them that autocast makes, because a checkpoint drops
+    /// both.
     pub(crate) class: Option<i64>,
+    /// Copies by autocast at the peak that a checkpoint drops.
+    pub(crate) dropped_casts: i64,
+    /// Without what forward saved for no backward pass.
+    pub(crate) unused: Option<i64>,
+    /// Copies of weights by autocast.
+    pub(crate) copies: Copied,
     /// Without what attention allocates that stores its scores.
     pub(crate) attention: Option<i64>,
+    /// Where the activations alone and the temporaries alone lower the peak by too little.
+    pub(crate) pair: Option<Pair>,
     /// Without the temporaries of an optimizer of PyTorch; `None` where none are in use at the peak.
     pub(crate) temporaries: Option<Temporaries>,
     /// Without the call site that makes the peak, and those that make other peaks as high.
     pub(crate) sites: Option<i64>,
     /// These call sites, the first one first.
     pub(crate) makers: Vec<AtPeak>,
-    /// Of attention that is among the activations: its bytes at the peak, the peak without activations, and without both.
-    pub(crate) both: Option<(i64, i64, i64)>,
+    /// Attention that is among the activations.
+    pub(crate) both: Option<Both>,
     /// Whether the activations are those of several calls.
     pub(crate) graphs: Option<Rebound>,
     /// The peak where each tensor that the optimizer makes in place of an older one has the same memory.
@@ -104,6 +127,18 @@ pub(crate) struct Falls {
     pub(crate) from: usize,
     /// What the next step needs, where that is more than the recorded peak.
     pub(crate) steady: Option<Steady>,
+}
+
+/// What attention saves on top of what a change for all activations does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Both {
+    /// Activations of attention at the peak.
+    pub(crate) bytes: i64,
+    /// Copies by autocast in it that go with them.
+    pub(crate) casts: i64,
+    /// The peak without activations, and without both.
+    pub(crate) without: i64,
+    pub(crate) rest: i64,
 }
 
 /// State that the optimizer makes in the record and keeps, as in its first step: earlier levels are without it.
@@ -143,15 +178,41 @@ fn function(sites: &[Named<'_>], level: i64) -> Option<(i64, String, Vec<usize>)
     named.filter_map(|site| of(site.1)).max_by(|a, b| a.0.cmp(&b.0).then_with(|| b.1.cmp(&a.1)))
 }
 
+impl Held {
+    pub(super) fn is_at(&self, level: usize) -> bool {
+        self.from <= level && level <= self.to
+    }
+
+    /// Its levels and its bytes.
+    pub(super) fn whole(&self) -> Part {
+        (self.from, self.to, self.size)
+    }
+
+    /// Whether a checkpoint drops it. (The cache of autocast keeps copies of weights in a checkpoint, too.)
+    pub(super) fn is_dropped(&self) -> bool {
+        self.class == Class::Activation || self.class == Class::Cast && !self.is_copy
+    }
+
+    /// Whether it is a weight, or is as old as one and stays.
+    pub(super) fn is_weight(&self) -> bool {
+        self.class == Class::Parameter
+            || self.class == Class::Unknown && self.from == 0 && self.to == usize::MAX
+    }
+}
+
 impl Lives {
-    pub(crate) fn add(&mut self, life: &Life, class: Class) {
+    pub(crate) fn add(&mut self, life: &Life, rule: usize) {
+        let is_cached = life.death.is_some_and(|death| death.names.is_cache_cleared);
         self.0.push(Held {
             from: life.born.map_or(0, |born| born + 1),
             to: life.ended.unwrap_or(usize::MAX),
             size: life.size,
             stack: life.stack,
             freed_by: life.freed_by,
-            class,
+            class: class_of(rule),
+            is_copy: life.is_copy || is_cached,
+            is_cached,
+            is_unused: RULES.get(rule).is_some_and(|rule| UNUSED.contains(&rule.what)),
             shared_to: life.replaces.map_or(0, |of| of.1),
             is_attention: life.is_attention(),
             update: life.update(),
@@ -184,7 +245,7 @@ impl Lives {
     pub(super) fn peak_with(
         &self,
         (levels, from): Levels<'_>,
-        out_of: &dyn Fn(&Held) -> Option<(usize, usize)>,
+        out_of: &dyn Fn(&Held) -> Option<Part>,
     ) -> (i64, usize) {
         let mut changes = vec![0_i64; levels.len()];
         let mut change = |at: usize, by: i64| {
@@ -193,9 +254,9 @@ impl Lives {
             }
         };
         for held in &self.0 {
-            let Some((from, to)) = out_of(held) else { continue };
-            change(from, held.size);
-            change(to.saturating_add(1), held.size.saturating_neg());
+            let Some((from, to, size)) = out_of(held) else { continue };
+            change(from, size);
+            change(to.saturating_add(1), size.saturating_neg());
         }
         let (mut peak, mut out) = ((i64::MIN, 0), 0_i64);
         for (at, (level, change)) in levels.iter().zip(&changes).enumerate() {
@@ -209,8 +270,13 @@ impl Lives {
     }
 
     /// The same without the whole lives of these allocations.
-    fn peak_without(&self, levels: Levels<'_>, is_out: &dyn Fn(&Held) -> bool) -> (i64, usize) {
-        self.peak_with(levels, &|held| is_out(held).then_some((held.from, held.to)))
+    #[inline(never)]
+    pub(super) fn peak_without(
+        &self,
+        levels: Levels<'_>,
+        is_out: &dyn Fn(&Held) -> bool,
+    ) -> (i64, usize) {
+        self.peak_with(levels, &|held| is_out(held).then_some(held.whole()))
     }
 
     /// The call site that holds most of a level, but for some; else the function whose lines do. Parameters and the state of the
@@ -240,7 +306,7 @@ impl Lives {
             .collect();
         // Of equal ones the first by name.
         let first = named.iter().max_by(|a, b| a.0.cmp(&b.0).then_with(|| b.1.cmp(a.1)))?;
-        let (bytes, name, found) = if is_large(first.0) {
+        let (_, name, found) = if is_large(first.0) {
             (first.0, first.1.to_owned(), vec![first.2])
         } else {
             // (Lines that make a second peak as high need not be of one function.)
@@ -255,14 +321,24 @@ impl Lives {
             |held: &Held| held.to == usize::MAX && held.from <= levels.0.len() / FIRST_EVENTS;
         let last = own.clone().map(|held| held.from).max();
         let stands_from = last.filter(|_| own.clone().all(is_standing));
-        let blocks: Vec<(StackId, i64)> = own.map(|held| (held.stack, held.size)).collect();
-        let n = blocks.len() as u64;
+        let mut blocks: Vec<(StackId, i64)> = own.map(|held| (held.stack, held.size)).collect();
         let inside = if found.len() == 1 { inside(stacks, &blocks) } else { None };
         let n_lines = found.len();
         let is_own = |held: &Held| found == [sites.site(held.stack)];
-        let rebound = self.rebound(levels, event, &is_own, sites);
+        let mut rebound = self.rebound(levels, event, &is_own, sites);
+        if rebound.is_none() {
+            // (A call may have a small temporary, too.)
+            let largest = blocks.iter().map(|block| block.1).max().unwrap_or_default();
+            let is_large = |size: i64| size.saturating_mul(SMALL_PART) >= largest;
+            let is_result = |held: &Held| is_own(held) && is_large(held.size);
+            rebound = self.rebound(levels, event, &is_result, sites);
+            if rebound.is_some() {
+                blocks.retain(|block| is_large(block.1));
+            }
+        }
+        let bytes = blocks.iter().fold(0_i64, |sum, block| sum.saturating_add(block.1));
         let site = name;
-        let blocks = n;
+        let blocks = blocks.len() as u64;
         let of = AtPeak {
             site,
             n_lines,
@@ -280,24 +356,42 @@ impl Lives {
 
     /// What attention saves on top of what a change for all activations does; `None` where most of it is something else.
     #[inline(never)]
-    fn both(&self, levels: Levels<'_>, at: usize, class: Option<Class>) -> Option<(i64, i64, i64)> {
+    fn both(&self, levels: Levels<'_>, at: usize, class: Option<Class>) -> Option<Both> {
         class.filter(|class| *class == Class::Activation)?;
-        let is_dropped = |held: &Held| matches!(held.class, Class::Activation | Class::Cast);
-        let (mut bytes, mut all) = (0_i64, 0_i64);
-        let is_there = |held: &&Held| held.from <= at && at <= held.to && held.is_attention;
-        for held in self.0.iter().filter(is_there) {
-            all = all.saturating_add(held.size);
-            bytes = bytes.saturating_add(if is_dropped(held) { held.size } else { 0 });
-        }
+        // (Where no backward pass runs, what is saved for it goes, and nothing else.)
+        let is_unused = self.sum(at, &|held| held.is_unused) > 0;
+        let is_dropped = |held: &Held| if is_unused { held.is_unused } else { held.is_dropped() };
+        let all = self.sum(at, &|held| held.is_attention);
+        let of = |is_cast: bool| {
+            self.sum(at, &|held| {
+                held.is_attention && is_dropped(held) && is_cast == (held.class == Class::Cast)
+            })
+        };
+        let (bytes, casts) = (of(false), of(true));
         let without = |is_out: &dyn Fn(&Held) -> bool| self.peak_without(levels, is_out).0;
-        (all > 0 && bytes.saturating_mul(2) >= all).then(|| {
-            (bytes, without(&is_dropped), without(&|held| is_dropped(held) || held.is_attention))
+        (all > 0 && bytes.saturating_add(casts).saturating_mul(2) >= all).then(|| Both {
+            bytes,
+            casts,
+            without: without(&is_dropped),
+            rest: without(&|held| is_dropped(held) || held.is_attention),
         })
+    }
+
+    /// Bytes at a level of what is asked for.
+    #[inline(never)]
+    pub(super) fn sum(&self, at: usize, is_in: &dyn Fn(&Held) -> bool) -> i64 {
+        let own = self.0.iter().filter(|held| held.is_at(at) && is_in(held));
+        own.fold(0_i64, |sum, held| sum.saturating_add(held.size))
     }
 
     /// What an optimizer of PyTorch holds at a level, and frees again within its step.
     #[inline(never)]
-    fn temporaries(&self, levels: Levels<'_>, at: usize, stacks: &Stacks) -> Option<Temporaries> {
+    pub(super) fn temporaries(
+        &self,
+        levels: Levels<'_>,
+        at: usize,
+        stacks: &Stacks,
+    ) -> Option<Temporaries> {
         let is_there = |held: &&Held| held.from <= at && at <= held.to && held.update.is_some();
         let own = self.0.iter().filter(is_there);
         let update = own.clone().max_by_key(|held| held.size)?.update?;
@@ -326,24 +420,24 @@ impl Lives {
         let without =
             |is_out: &dyn Fn(&Held) -> bool| is_worth(self.peak_without((levels, from), is_out).0);
         let mut falls = Falls {
-            class: class.and_then(|class| {
-                let drops_casts = class == Class::Activation;
-                without(&|held| held.class == class || drops_casts && held.class == Class::Cast)
+            class: class.and_then(|class| match class {
+                Class::Activation => without(&Held::is_dropped),
+                class => without(&|held| held.class == class),
             }),
+            dropped_casts: self.sum(at, &|held| held.class == Class::Cast && held.is_dropped()),
+            unused: without(&|held| held.is_unused),
+            copies: self.copied((levels, from), at, &is_worth),
             attention: without(&|held| held.is_attention),
+            pair: self.pair((levels, from), (peak, at), names.0, &is_worth),
             temporaries: self.temporaries((levels, from), at, names.0),
             from,
             both: self.both((levels, from), at, class),
-            graphs: self.rebound(
-                (levels, from),
-                at,
-                &|held| held.class == Class::Activation,
-                names.1,
-            ),
+            graphs: (self.rebound((levels, from), at, &|held| held.is_unused, names.1))
+                .or_else(|| self.older_graph((levels, from), at, names.1)),
             merged: self
                 .peak_with((levels, from), &|held| {
                     let to = held.shared_to.min(held.to);
-                    (held.shared_to > held.from).then_some((held.from, to))
+                    (held.shared_to > held.from).then_some((held.from, to, held.size))
                 })
                 .0,
             twice: {

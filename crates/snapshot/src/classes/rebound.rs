@@ -1,5 +1,6 @@
 //! Results of several calls that are in use at once, because a name keeps the last one until the next one is bound to it.
 
+use super::Class;
 use super::falls::{Held, Levels, Lives};
 use crate::site::Sites;
 
@@ -62,22 +63,62 @@ impl Lives {
         let made = call.iter().filter(|it| it.from >= leader.from).map(|it| kind(it));
         let mut made: Vec<(u64, usize)> = made.collect();
         made.sort_unstable();
+        // (What the binding of the next result frees, too, is of the old one: it waits for the last call that begins before.)
+        let is_result = |held: &Held| {
+            held.from > 0 && held.class == Class::Unknown && sites.site(held.freed_by) == freed_by
+        };
         let kept = |held: &Held| {
-            let next = begins.get(begins.partition_point(|from| *from <= held.from)).copied()?;
-            let is_left =
-                next <= held.to && is_own(held) && made.binary_search(&kind(held)).is_ok();
-            is_left.then_some((next, held.to))
+            let is_of_call = is_own(held) && made.binary_search(&kind(held)).is_ok();
+            let next = match is_of_call {
+                true => begins.partition_point(|from| *from <= held.from),
+                false if is_result(held) => {
+                    begins.partition_point(|from| *from < held.to).checked_sub(1)?
+                }
+                false => return None,
+            };
+            let next = begins.get(next).copied()?;
+            let is_left = held.from < next && next <= held.to;
+            is_left.then_some((next, held.to, held.size))
         };
         let rest = self.peak_with(levels, &kept);
         let most = self.most_at(rest.1, &|held| !is_own(held) && !held.class.is_kept(), sites);
         let left = most.map(|(site, bytes)| {
             let both = |held: &Held| match sites.site(held.stack) == site {
-                true => Some((held.from, held.to)),
+                true => Some(held.whole()),
                 false => kept(held),
             };
             (sites.name(site).to_owned(), bytes, self.peak_with(levels, &both).0)
         });
         Some(Rebound { calls, freed_by: sites.name(freed_by).to_owned(), rest, left })
+    }
+
+    /// The graph of the call before the recording that is in use at a level with the one of the recorded call.
+    #[inline(never)]
+    pub(super) fn older_graph(
+        &self,
+        levels: Levels<'_>,
+        at: usize,
+        sites: &Sites,
+    ) -> Option<Rebound> {
+        let is_older = |held: &Held| held.from == 0 && held.to != usize::MAX;
+        let older = self.sum(at, &|held| held.is_unused && is_older(held));
+        let newer = self.sum(at, &|held| held.is_unused && held.to == usize::MAX);
+        if older == 0 || newer < older / 2 {
+            return None;
+        }
+        let mut sums = vec![0_i64; sites.len()];
+        for held in self.0.iter().filter(|held| is_older(held)) {
+            if let Some(sum) = sums.get_mut(sites.site(held.freed_by)) {
+                *sum = sum.saturating_add(held.size);
+            }
+        }
+        let most = sums.iter().enumerate().max_by_key(|(_, sum)| **sum)?.0;
+        sites.is_line(most).then(|| Rebound {
+            calls: 2,
+            freed_by: sites.name(most).to_owned(),
+            rest: self.peak_without(levels, &is_older),
+            left: None,
+        })
     }
 
     /// Whether blocks, in the order of their allocations, are those of some calls: each call has the same sizes, and is freed behind the

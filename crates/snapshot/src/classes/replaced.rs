@@ -46,8 +46,9 @@ impl Replaced {
         place.map(|place| self.new.remove(place));
     }
 
-    /// The optimizer freed an older block.
-    pub(super) fn old(&mut self, class: Class, size: i64, at: usize) {
+    /// A block is free again; the optimizer freed an older one where it has a class.
+    pub(super) fn old(&mut self, class: Option<Class>, size: i64, at: usize) {
+        let Some(class) = class else { return };
         let own = |new: &&New| new.1 == size;
         let n = self.new.iter().filter(own).count();
         let before = self.freed.iter().filter(|freed| **freed == size).count();

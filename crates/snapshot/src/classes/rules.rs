@@ -19,6 +19,13 @@ pub(super) struct Rule {
     pub(super) holds: fn(&Life, &Run) -> bool,
 }
 
+impl Rule {
+    /// Whether it tells what forward saved for no backward pass, and what was freed with the graph.
+    pub(super) fn is_of_unused_graph(&self) -> bool {
+        [NEVER_USED, CAST_NEVER_USED].contains(&self.what)
+    }
+}
+
 impl Life {
     fn was_born(&self, phase: Phase) -> bool {
         self.birth.is_some_and(|birth| birth.phase == phase)
@@ -45,6 +52,14 @@ impl Life {
         self.birth?.update
     }
 
+    /// Saved in forward, and freed with the graph of autograd in the same pass.
+    fn is_of_unused_graph(&self, run: &Run) -> bool {
+        self.death.is_some_and(|death| death.names.is_graph)
+            && self.was_born(Phase::Forward)
+            && !self.spans_phases
+            && !run.has_nameless_backward
+    }
+
     fn is_made_as(&self, class: Class) -> bool {
         self.birth.is_some_and(|birth| birth.class == Some(class))
     }
@@ -65,8 +80,19 @@ pub(super) const STANDING: &str =
     "in use before the first event and after the last (weights, or state that is updated in place)";
 
 /// Activations that no backward pass reads.
-pub(super) const NEVER_USED: &str =
+const NEVER_USED: &str =
     "saved in forward for backward, freed with the graph without a backward pass";
+
+/// Copies by autocast that no backward pass reads.
+const CAST_NEVER_USED: &str = "copied by autocast, freed with the graph without a backward pass";
+const CAST_NOT_YET_FREED: &str = "copied by autocast, in use at the end, as what forward saved for no backward pass in the calls before";
+
+/// Activations of the call before the recording.
+const OLDER_GRAPH: &str = "allocated before the first event, freed with the graph without a backward pass; the recorded call allocates the same sizes";
+
+/// What forward saved for no backward pass: what these rules tell, but for copies of weights.
+pub(super) const UNUSED: [&str; 5] =
+    [NEVER_USED, NOT_YET_FREED, CAST_NEVER_USED, CAST_NOT_YET_FREED, OLDER_GRAPH];
 
 /// The same of the last call, whose graph is in use at the end.
 pub(super) const NOT_YET_FREED: &str = "allocated in forward, in use at the end, as what forward saved for no backward pass in the calls before";
@@ -121,6 +147,30 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         class: Class::Cast,
+        what: "copied by autocast with half the size of a weight, freed with the graph without a backward pass",
+        confidence: Confidence::Medium,
+        holds: |life, run| life.is_copy && life.is_of_unused_graph(run),
+    },
+    Rule {
+        class: Class::Cast,
+        what: CAST_NEVER_USED,
+        confidence: Confidence::High,
+        holds: |life, run| {
+            life.birth.is_some_and(|birth| birth.names.is_cast) && life.is_of_unused_graph(run)
+        },
+    },
+    Rule {
+        class: Class::Cast,
+        what: CAST_NOT_YET_FREED,
+        confidence: Confidence::Medium,
+        holds: |life, _| {
+            life.birth.is_some_and(|birth| birth.names.is_cast)
+                && life.is_as_unused
+                && !life.is_copy
+        },
+    },
+    Rule {
+        class: Class::Cast,
         what: "copied by autocast, in use at the end of the recording",
         confidence: Confidence::High,
         holds: |life, _| life.birth.is_some_and(|birth| birth.names.is_cast) && life.is_in_use(),
@@ -147,19 +197,23 @@ pub(super) const RULES: &[Rule] = &[
         class: Class::Activation,
         what: NEVER_USED,
         confidence: Confidence::High,
+        holds: |life, run| life.is_of_unused_graph(run),
+    },
+    Rule {
+        class: Class::Activation,
+        what: OLDER_GRAPH,
+        confidence: Confidence::Medium,
         holds: |life, run| {
-            let is_graph = life.death.is_some_and(|death| death.names.is_graph);
-            is_graph
-                && life.was_born(Phase::Forward)
-                && !life.spans_phases
-                && !run.has_nameless_backward
+            run.has_older_graph
+                && life.born.is_none()
+                && life.death.is_some_and(|death| death.names.is_graph)
         },
     },
     Rule {
         class: Class::Activation,
         what: NOT_YET_FREED,
         confidence: Confidence::Medium,
-        holds: |life, _| life.is_as_unused && life.born.is_some(),
+        holds: |life, _| life.is_as_unused,
     },
     Rule {
         class: Class::Activation,

@@ -2,16 +2,17 @@
 
 use std::collections::HashMap;
 
+use super::copies::{Before, Copies};
 use super::marks::Marks;
 use super::replaced::Replaced;
-use super::rules::{NEVER_USED, RULES, Rule};
+use super::rules::{RULES, Rule};
 use super::{Class, class_of};
 use crate::model::{Action, Event, Snapshot};
 use crate::site::Phase;
 use crate::stacks::StackId;
 
 /// From an allocation to its free.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Life {
     pub(crate) address: u64,
     /// The stack that allocated; `None` where the file does not have it.
@@ -36,6 +37,8 @@ pub(crate) struct Life {
     pub(super) is_stale_cast: bool,
     /// Whether it is in use at the end, and blocks of its stack and size were saved for a backward pass that did not run.
     pub(super) is_as_unused: bool,
+    /// Whether autocast made it, and its size is that of the copy of a weight.
+    pub(super) is_copy: bool,
 }
 
 /// What is known of the whole recording.
@@ -53,6 +56,8 @@ pub(super) struct Run {
     /// The place of the failed allocation that ended the run: what is freed behind it was in use until then. The end of the events on
     /// another device than the one that failed.
     pub(super) failed: Option<usize>,
+    /// Whether the graph of the call before the recording is freed in it.
+    pub(super) has_older_graph: bool,
 }
 
 /// Calls `each` with every life and its class.
@@ -62,7 +67,7 @@ pub(crate) fn lives(
     marks: &[Marks],
     mut each: impl FnMut(&Life, Class),
 ) {
-    let _ = told(snapshot, device, marks, |life, rule| each(life, class_of(rule)));
+    let _ = told(snapshot, device, marks, &mut |life, rule| each(life, class_of(rule)));
 }
 
 /// What was seen of the phases so far.
@@ -116,23 +121,24 @@ pub(super) fn told(
     snapshot: &Snapshot,
     device: i64,
     marks: &[Marks],
-    mut each: impl FnMut(&Life, usize),
+    each: &mut dyn FnMut(&Life, usize),
 ) -> Run {
     let trace = snapshot.trace(device);
     let of = |stack: StackId| marks.get(stack as usize).copied().filter(|marks| marks.has_frames);
-    let mut run = Run::of(trace, &of);
-    run.is_training |= snapshot.annotations.iter().any(|mark| mark.name.starts_with("Optimizer."));
-    let has_failed = snapshot.traces.iter().any(|trace| fatal(trace).is_some());
-    run.failed = fatal(trace).or_else(|| has_failed.then_some(trace.len()));
+    let before = Before::of(snapshot, device, &of);
+    let run = Run::of(snapshot, trace, &before, &of);
     let mut open: HashMap<u64, usize> = HashMap::new();
     let (mut unused, mut replaced) = (Vec::new(), Replaced::default());
     let mut freed_by: HashMap<u64, StackId> = HashMap::new();
     let mut seen = Seen::default();
+    let mut copies = Copies::of(before.standing);
     for (at, event) in trace.iter().enumerate() {
         match event.action {
             Action::Alloc => {
                 open.insert(event.address, at);
-                let phase = of(event.stack).map(|marks| marks.phase);
+                let birth = of(event.stack);
+                let phase = birth.map(|marks| marks.phase);
+                copies.allocated(event.address, (at, event.size), birth);
                 replaced.allocated(at, event.size, phase == Some(Phase::Optimizer));
                 seen.allocated(phase, at);
             }
@@ -158,14 +164,12 @@ pub(super) fn told(
                     spans_phases: seen.spans(birth, born),
                     replaces: replaced.of(born),
                     is_stale_cast: seen.is_stale(birth, born),
-                    is_as_unused: false,
+                    is_copy: copies.gone(event.address, event.size),
+                    ..Life::default()
                 };
                 replaced.gone(born);
-                if let Some(class) = life.replaced_as() {
-                    replaced.old(class, life.size, at);
-                }
-                let rule = run.tell(&life, &mut each);
-                if rule.is_some_and(|rule| rule.what == NEVER_USED) {
+                replaced.old(life.replaced_as(), life.size, at);
+                if run.tell(&life, each).is_some_and(Rule::is_of_unused_graph) {
                     unused.push((life.stack, life.size));
                 }
                 seen.see(death.map(|marks| marks.phase), at);
@@ -174,6 +178,9 @@ pub(super) fn told(
         }
     }
     unused.sort_unstable();
+    let is_as_unused = |stack: StackId, size: i64| {
+        before.graph.binary_search(&size).is_ok() || unused.binary_search(&(stack, size)).is_ok()
+    };
     for block in snapshot.live_at_end(device) {
         let born = open.remove(&block.address);
         let event = born.and_then(|born| trace.get(born));
@@ -184,17 +191,16 @@ pub(super) fn told(
             address: block.address,
             birth,
             born,
-            death: None,
-            ended: None,
             size,
             stack,
-            freed_by: 0,
             spans_phases: seen.spans(birth, born),
             replaces: replaced.of(born),
             is_stale_cast: seen.is_stale(birth, born),
-            is_as_unused: unused.binary_search(&(stack, size)).is_ok(),
+            is_as_unused: born.is_some() && is_as_unused(stack, size),
+            is_copy: copies.gone(block.address, size),
+            ..Life::default()
         };
-        run.tell(&life, &mut each);
+        run.tell(&life, each);
     }
     run
 }
@@ -231,14 +237,22 @@ impl Life {
 }
 
 impl Run {
-    fn tell(&self, life: &Life, each: &mut impl FnMut(&Life, usize)) -> Option<&'static Rule> {
+    fn tell(&self, life: &Life, each: &mut dyn FnMut(&Life, usize)) -> Option<&'static Rule> {
         let rule = RULES.iter().position(|rule| (rule.holds)(life, self))?;
         each(life, rule);
         RULES.get(rule)
     }
 
-    fn of(trace: &[Event], of: &impl Fn(StackId) -> Option<Marks>) -> Self {
-        let mut run = Self::default();
+    fn of(
+        snapshot: &Snapshot,
+        trace: &[Event],
+        before: &Before,
+        of: &impl Fn(StackId) -> Option<Marks>,
+    ) -> Self {
+        let has_failed = snapshot.traces.iter().any(|trace| fatal(trace).is_some());
+        let failed = fatal(trace).or_else(|| has_failed.then_some(trace.len()));
+        let has_older_graph = !before.graph.is_empty();
+        let mut run = Self { failed, has_older_graph, ..Self::default() };
         let (mut nameless, mut backward) = (0u64, 0u64);
         for event in trace {
             let is_birth = event.action == Action::Alloc;
@@ -254,6 +268,8 @@ impl Run {
         }
         run.is_training = run.has_backward;
         run.has_nameless_backward = run.is_training && nameless > 10 * backward;
+        run.is_training |=
+            snapshot.annotations.iter().any(|mark| mark.name.starts_with("Optimizer."));
         run
     }
 }

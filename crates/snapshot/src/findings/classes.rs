@@ -10,7 +10,7 @@ use crate::claim::put;
 use crate::classes::Class;
 use crate::leader::leader;
 use crate::report::Timeline;
-use crate::site::of_it_in;
+use crate::site::{Update, of_it_in};
 
 /// Attention that stores its scores is worth a finding from this share of the peak on, in percent.
 const LEAST_ATTENTION: f64 = 10.0;
@@ -59,7 +59,7 @@ pub(super) fn attention(device: &str, timeline: &Timeline, to: &mut Vec<Finding>
                 (peak, rest),
                 match timeline.classes.bytes_of(Class::Activation) {
                     // (Without a backward pass it has no temporaries.)
-                    bytes if bytes == timeline.classes.never_used => {
+                    bytes if bytes <= timeline.classes.never_used => {
                         "The outputs of attention, which are counted, stay."
                     }
                     _ => {
@@ -75,7 +75,8 @@ pub(super) fn attention(device: &str, timeline: &Timeline, to: &mut Vec<Finding>
 
 /// What is saved on top of the change that the finding on activations advises.
 fn on_top(timeline: &Timeline) -> String {
-    let Some((bytes, without, both)) = timeline.classes.falls.both else { return String::new() };
+    let Some(of) = timeline.classes.falls.both else { return String::new() };
+    let bytes = of.bytes.saturating_add(of.casts);
     let share = percent(timeline.classes.never_used, timeline.replay.peak_requested);
     if share >= LEAST_UNUSED {
         return format!(
@@ -90,11 +91,12 @@ fn on_top(timeline: &Timeline) -> String {
         return String::new();
     }
     format!(
-        " But {} of these are among the activations, which a checkpoint drops too: without both the recorded events peak at {}, without the \
+        " But {} of these are among the activations{}, which a checkpoint drops too: without both the recorded events peak at {}, without the \
          activations alone at {}.",
         size(bytes),
-        size(both),
-        size(without)
+        if of.casts > 0 { " and their copies by autocast" } else { "" },
+        size(of.rest),
+        size(of.without)
     )
 }
 
@@ -103,15 +105,18 @@ fn on_top(timeline: &Timeline) -> String {
 #[inline(never)]
 pub(crate) fn within_activations(timeline: &Timeline) -> Option<String> {
     let Timeline { classes, replay, ooms, .. } = timeline;
-    let (bytes, without, both) = classes.falls.both?;
+    let of = classes.falls.both?;
     let rest = classes.falls.attention?;
     let all = classes.attention.iter().fold(0_i64, |sum, row| sum.saturating_add(row.2));
-    let gain = percent(without.saturating_sub(both), replay.peak_requested);
+    let gain = percent(of.without.saturating_sub(of.rest), replay.peak_requested);
     let is_unused = percent(classes.never_used, replay.peak_requested) >= LEAST_UNUSED;
     // (Of a failed allocation another finding has the activations.)
     let is_told = is_unused
         || ooms.is_empty() && classes.falls.class.is_some() && !on_top(timeline).is_empty();
-    if !is_told || percent(bytes, all) < NEARLY_ALL || gain >= LEAST_GAIN {
+    if !is_told
+        || percent(of.bytes.saturating_add(of.casts), all) < NEARLY_ALL
+        || gain >= LEAST_GAIN
+    {
         return None;
     }
     // (A graph that is not kept needs nothing else.)
@@ -119,8 +124,13 @@ pub(crate) fn within_activations(timeline: &Timeline) -> Option<String> {
         true => String::new(),
         false => format!(
             " Or compute attention with torch.nn.functional.scaled_dot_product_attention, which computes nothing twice: functions of \
-             attention hold {} of these, and without them the recorded events peak at {}.",
-            size(all),
+             attention hold {} of these{}, and without {} the recorded events peak at {}.",
+            size(of.bytes),
+            match of.casts {
+                0 => String::new(),
+                casts => format!(" and {} of copies by autocast", size(casts)),
+            },
+            if of.casts > 0 { "both" } else { "them" },
             size(rest)
         ),
     })
@@ -153,12 +163,27 @@ pub(super) fn stale(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
     );
 }
 
+/// What makes the temporaries of an optimizer fewer.
+pub(super) fn of_update(update: Update) -> String {
+    const FUSED: &str = "Give the optimizer fused=True (Adam, AdamW; SGD from PyTorch 2.3): its kernel allocates no temporaries.";
+    match (update.has_fused, update.is_foreach) {
+        (true, true) => {
+            format!("{FUSED} Or foreach=False: it then updates one parameter at a time.")
+        }
+        (true, false) => FUSED.to_owned(),
+        (false, _) => {
+            "Give the optimizer foreach=False: it then updates one parameter at a time.".to_owned()
+        }
+    }
+}
+
 /// Temporaries that an optimizer of PyTorch frees within its step.
 pub(super) fn temporaries(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
     let peak = timeline.replay.peak_requested;
     let Some(of) = &timeline.classes.falls.temporaries else { return };
     let share = percent(of.bytes, peak);
-    if share < LEAST_TEMPORARIES {
+    // (With another peak that is nearly as high they have a finding in common.)
+    if share < LEAST_TEMPORARIES || timeline.classes.falls.pair.is_some() {
         return;
     }
     let observation = format!(
@@ -176,16 +201,7 @@ pub(super) fn temporaries(device: &str, timeline: &Timeline, to: &mut Vec<Findin
             "The optimizer updates one parameter at a time, and the largest one sets the size of its temporaries."
         }
     };
-    const FUSED: &str = "Give the optimizer fused=True (Adam, AdamW; SGD from PyTorch 2.3): its kernel allocates no temporaries.";
-    let action = match (of.update.has_fused, of.update.is_foreach) {
-        (true, true) => {
-            format!("{FUSED} Or foreach=False: it then updates one parameter at a time.")
-        }
-        (true, false) => FUSED.to_owned(),
-        (false, _) => {
-            "Give the optimizer foreach=False: it then updates one parameter at a time.".to_owned()
-        }
-    };
+    let action = of_update(of.update);
     let stays = match of.update.is_foreach {
         true => "With foreach=False, the temporaries of one parameter come on top.",
         false => "",
@@ -206,6 +222,24 @@ pub(super) fn temporaries(device: &str, timeline: &Timeline, to: &mut Vec<Findin
     );
 }
 
+/// That the cache of autocast keeps copies of weights without a graph, too.
+fn kept_copies(timeline: &Timeline) -> String {
+    let of = timeline.classes.falls.copies;
+    if of.bytes == 0 {
+        return String::new();
+    }
+    format!(
+        " {} of copies of weights by autocast{} are counted: its cache keeps them without a graph, too, until torch.autocast ends. With \
+         cache_enabled=False: {}.",
+        size(of.bytes),
+        match of.cached == of.bytes {
+            true => "",
+            false => " (an estimate by their sizes: half of a weight's)",
+        },
+        size(of.none)
+    )
+}
+
 /// Activations that forward saved for a backward pass that did not run.
 pub(super) fn unused_graph(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
     let (bytes, peak) = (timeline.classes.never_used, timeline.replay.peak_requested);
@@ -219,12 +253,8 @@ pub(super) fn unused_graph(device: &str, timeline: &Timeline, to: &mut Vec<Findi
         size(bytes),
         size(peak),
     );
-    let is_all = timeline.classes.bytes_of(Class::Activation) == bytes;
-    let graphs = timeline.classes.falls.graphs.as_ref().filter(|_| is_all);
+    let graphs = timeline.classes.falls.graphs.as_ref();
     let observation = observation + &graphs.map_or_else(String::new, |it| calls(it, "the graphs"));
-    let rest = timeline.classes.falls.class.filter(|_| is_all);
-    let rest =
-        rest.filter(|_| timeline.classes.largest(true).is_some_and(|it| it.0 == Class::Activation));
     put(
         to,
         "graph-without-backward",
@@ -233,13 +263,13 @@ pub(super) fn unused_graph(device: &str, timeline: &Timeline, to: &mut Vec<Findi
             &observation,
             "Outside torch.no_grad() and torch.inference_mode(), each layer keeps for backward what the next layers no longer need.",
             "For inference and evaluation, call the model under torch.inference_mode() or torch.no_grad().",
-            &(rest.map_or_else(String::new, |rest| {
+            &(timeline.classes.falls.unused.map_or_else(String::new, |rest| {
                 falls(
                     timeline,
                     "these blocks",
                     (peak, rest),
                     "On top comes what one layer needs while it runs.",
-                )
+                ) + &kept_copies(timeline)
             }) + &graphs.map_or_else(String::new, |it| {
                 format!(
                     " With the graph, where the result is deleted (del) before the next call: {}.",

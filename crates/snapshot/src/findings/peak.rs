@@ -7,7 +7,7 @@ use super::within_activations;
 use crate::amounts::{percent, size};
 use crate::claim::put;
 use crate::classes::{AtPeak, Class, Falls, Rebound};
-use crate::leader::{function_of, lines_of};
+use crate::leader::{function_of, leader, lines_of};
 use crate::leaks::LeakRow;
 use crate::report::Timeline;
 use crate::site::{NO_STACK, of_it_in};
@@ -15,6 +15,9 @@ use crate::spelling::has;
 
 /// A class of memory is worth a finding from this share of the peak on, in percent.
 pub(crate) const LEAST_CLASS: f64 = 30.0;
+
+/// Copies of weights are worth a finding from this share of the peak on, in percent.
+const LEAST_COPIES: f64 = 10.0;
 
 /// What is left of a peak is named where it holds this part of it, in percent.
 const LEAST_LEFT: f64 = 30.0;
@@ -59,7 +62,7 @@ pub(super) const LEVERS: &[Lever] = &[
               has used them.",
         action: "Hold the weights in the lower precision, so that autocast makes no copies. Or, without backward, set cache_enabled=False of \
                  torch.autocast: it then copies at each use; with backward, checkpoint the modules.",
-        stays: "Copies of activations, which these blocks include, stay where the weights alone change.",
+        stays: "",
     },
     Lever {
         class: Class::Parameter,
@@ -254,6 +257,61 @@ pub(super) fn peak(device: &str, timeline: &Timeline, leaks: &[LeakRow], to: &mu
     );
 }
 
+/// Copies by autocast: where most of the peak is of their class, or where weights in the lower precision lower the peak.
+pub(super) fn copies(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
+    let (classes, peak) = (&timeline.classes, timeline.replay.peak_requested);
+    let of = &classes.falls.copies;
+    let bytes = classes.bytes_of(Class::Cast);
+    let is_largest = classes.largest(true).is_some_and(|most| most.0 == Class::Cast)
+        && percent(bytes, peak) >= LEAST_CLASS;
+    let is_worth = of.lower.is_some() && percent(of.bytes, peak) >= LEAST_COPIES;
+    let lever = LEVERS.iter().find(|lever| lever.class == Class::Cast);
+    let Some(lever) = lever.filter(|_| is_largest || is_worth) else { return };
+    let own = classes.peak_sites.iter().filter(|row| row.0 == Class::Cast);
+    let most = leader(&mut own.map(|row| (&*row.1, row.2))).filter(|most| most.name != NO_STACK);
+    let observation = format!(
+        "Device {device}: {} of the {} in use at the peak ({:.0}%) are {}{}{}.",
+        size(bytes),
+        size(peak),
+        percent(bytes, peak),
+        Class::Cast.label(),
+        most.map_or_else(String::new, |most| format!(", {}", most.part(bytes, " of them"))),
+        match (of.bytes, of.others) {
+            (1.., 1..) => format!("; {} of them have half the size of a weight", size(of.bytes)),
+            _ => String::new(),
+        }
+    );
+    let estimate = match of.cached == of.bytes {
+        true => "",
+        false => "Which copies are of weights is an estimate by their sizes.",
+    };
+    let uncached = match of.cached {
+        0 => String::new(),
+        _ => format!(
+            " Without the copies alone (cache_enabled=False): {}; the copies of one layer come on top.",
+            size(of.uncached)
+        ),
+    };
+    let validation = match (of.lower, classes.falls.class.filter(|_| is_largest)) {
+        (Some(rest), _) => {
+            falls(
+                timeline,
+                "the copies of weights, and with these weights at half their size,",
+                (peak, rest),
+                estimate,
+            ) + &uncached
+        }
+        (None, Some(rest)) => falls(timeline, "these blocks", (peak, rest), ""),
+        (None, None) => return,
+    };
+    put(
+        to,
+        "peak-class",
+        classes.confidence(Class::Cast),
+        [&observation, lever.why, lever.action, &validation, &format!("classes.{device}")],
+    );
+}
+
 /// What most of the peak is for; returns the call site that it names.
 fn class_of_peak(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) -> Option<String> {
     let peak = timeline.replay.peak_requested;
@@ -267,6 +325,9 @@ fn class_of_peak(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) -> Op
         return Some(most.name);
     }
     let rest = timeline.classes.falls.class?;
+    if class == Class::Cast {
+        return Some(most.name);
+    }
     let from = match &*most.name {
         NO_STACK => String::new(),
         _ => ", ".to_owned() + &most.part(bytes, " of them"),
@@ -286,13 +347,21 @@ fn class_of_peak(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) -> Op
         class.label(),
     );
     // A checkpoint drops the copies that autocast makes of activations, too.
-    let casts = timeline.classes.bytes_of(Class::Cast);
+    let casts = timeline.classes.falls.dropped_casts;
     let what = match class {
         Class::Activation if casts > 0 => &*format!(
             "these blocks and the {} of copies by autocast, which a checkpoint drops too,",
             size(casts)
         ),
         _ => "these blocks",
+    };
+    let has_copies = class == Class::Activation && timeline.classes.falls.copies.bytes > 0;
+    let stays = match has_copies {
+        true => {
+            lever.stays.to_owned()
+                + " Copies of weights by autocast, which are counted, stay until torch.autocast ends."
+        }
+        false => lever.stays.to_owned(),
     };
     let steady = &timeline.classes.falls.steady;
     let validation = match steady.as_ref().filter(|_| class == Class::OptimizerState) {
@@ -305,7 +374,7 @@ fn class_of_peak(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) -> Op
             size(it.before.max(rest)),
             lever.stays
         ),
-        None => falls(timeline, what, (peak, rest), lever.stays),
+        None => falls(timeline, what, (peak, rest), &stays),
     };
     let attention = within_activations(timeline).filter(|_| class == Class::Activation);
     let action = lever.action.to_owned() + &attention.unwrap_or_default();

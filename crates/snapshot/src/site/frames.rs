@@ -238,6 +238,11 @@ impl<'a> Texts<'a> {
         (chain, n_called)
     }
 
+    /// Whether a stack has frames, and only those of Python.
+    pub(super) fn is_python(&mut self, frames: &[Frame]) -> bool {
+        !frames.is_empty() && frames.iter().all(|frame| self.shown(frame.filename).is_python)
+    }
+
     /// Whether a frame is of the program.
     pub(crate) fn is_own(&mut self, frame: &Frame) -> bool {
         let file = self.shown(frame.filename);
