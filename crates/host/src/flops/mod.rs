@@ -305,13 +305,14 @@ fn top(
     shapes: HashMap<Shape, Sums, BuildIdHasher>,
 ) -> Vec<ShapeRow> {
     let mut by_four: BTreeMap<(&str, String), Sums> = BTreeMap::new();
-    for ((name, dims), sums) in shapes {
+    // (In no order: they are summed.)
+    shapes.into_iter().for_each(|((name, dims), sums)| {
         let dims = dims.map(|dims| first_four(details.texts.get(dims))).unwrap_or_default();
         let row = by_four.entry((trace.strings.get(name), dims)).or_default();
         row.count += sums.count;
         row.flops += sums.flops;
         row.device_ns += sums.device_ns;
-    }
+    });
     let mut sorted: Vec<_> = by_four.into_iter().collect();
     trace::sort_by(&mut sorted, |(a, first), (b, second)| {
         second.flops.cmp(&first.flops).then_with(|| a.cmp(b))
