@@ -76,9 +76,8 @@ const REMEDIES: &str = "crates/catalog/src/remedies/table.rs";
 
 /// Remedies that no source names: they are never printed.
 fn unoffered(remedies: &str, sources: &[String]) -> Vec<String> {
-    let ids = remedies
-        .lines()
-        .filter_map(|line| Some(line.trim().strip_prefix("id: \"")?.strip_suffix("\",")?));
+    let ids =
+        remedies.lines().filter_map(|line| line.trim().strip_prefix("id: \"")?.strip_suffix("\","));
     let is_named = |id: &str| sources.iter().any(|text| text.contains(&format!("\"{id}\"")));
     let lost = ids.filter(|id| !is_named(id));
     lost.map(|id| format!("{REMEDIES}: nothing offers {id:?}")).collect()
