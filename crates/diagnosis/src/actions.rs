@@ -417,8 +417,13 @@ fn fused_action(row: &triage::FuseRow) -> Option<String> {
 fn of_triage(facts: &Facts<'_>) -> Vec<Action> {
     let mut all = advised(facts);
     if let Some((_, n)) = facts.left_out() {
-        let text = format!(" The bound is of all {n} iterations, the cold ones, too.");
-        all.iter_mut().for_each(|action| action.hypothesis.push_str(&text));
+        let text = format!("The bound covers all {n} iterations, including the cold ones.");
+        for action in &mut all {
+            if !action.hypothesis.is_empty() {
+                action.hypothesis.push(' ');
+            }
+            action.hypothesis.push_str(&text);
+        }
     }
     all
 }

@@ -37,7 +37,7 @@ fn where_all_collectives_wait_the_best_rate_of_the_group_tells_how_long() {
     };
     let (verdict, bound_ns, meaning) = with(100_000);
     assert_eq!(verdict, "launch_bound_behind_communication");
-    let told = "they take 1.40 ms more than the fast ones of each size, or what the best rate of their group allows";
+    let told = "they take 1.40 ms more than the fast ones of each size, or what the best rate of the group allows";
     assert!(meaning.contains(told), "{meaning}");
     // The rate of the large one is that of the others: then they wait no longer than the fast ones show.
     let (_, less_ns, meaning) = with(600_000);

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use timeline::absolute_ns;
-use timeline::intervals::{Interval, both, length, union, without};
+use timeline::intervals::{Interval, both, length, length_within, union, without};
 use trace::{StringId, Trace};
 
 use crate::by_name::ByName;
@@ -97,12 +97,14 @@ impl Parts {
         last.map_or(0, |((start, end), before)| before + end.min(&at_ns) - start)
     }
 
-    /// The start of the part that an interval has most of.
-    fn longest_start(&self, start_ns: i64, end_ns: i64) -> Option<i64> {
-        let first = self.0.partition_point(|((_, end), _)| *end <= start_ns);
-        let those = self.0[first..].iter().take_while(|((start, _), _)| *start < end_ns);
-        let length = |(start, end): Interval| end.min(end_ns) - start.max(start_ns);
-        those.map(|(part, _)| *part).max_by_key(|part| length(*part)).map(|(start, _)| start)
+    /// The start of the part that intervals (disjoint, by start) have most of; of equal ones the first.
+    fn longest_start(&self, own: &[Interval]) -> Option<i64> {
+        let (first, last) = (own.first()?.0, own.last()?.1);
+        let from = self.0.partition_point(|((_, end), _)| *end <= first);
+        let those = self.0.get(from..).unwrap_or_default().iter().map(|(part, _)| *part);
+        let those = those.take_while(|(start, _)| *start < last);
+        let most = those.map(|part| (length_within(own, part), Reverse(part.0))).max();
+        most.map(|(_, Reverse(start))| start)
     }
 
     /// Time of the parts within an interval.
@@ -251,8 +253,14 @@ impl PlaceSum {
         parts: &BTreeMap<ThreadId, Parts>,
     ) -> Option<i64> {
         let (_, thread, at) = self.most?;
-        let HostSlice { start_ns, end_ns, .. } = nested.slices[at];
-        absolute_ns(trace, parts.get(&thread)?.longest_start(start_ns, end_ns)?)
+        let whole = nested.slices[at].interval();
+        // (What it calls has gaps of its own.)
+        let later = at + 1..nested.on(thread).end;
+        let within = later.take_while(|one| nested.slices[*one].start_ns < whole.1);
+        let inside = within.filter(|one| nested.parent(*one) == Some(at));
+        let inside = union(inside.map(|one| nested.slices[one].interval()).collect());
+        let own = without(&[whole], &inside);
+        absolute_ns(trace, parts.get(&thread)?.longest_start(&own)?)
     }
 }
 

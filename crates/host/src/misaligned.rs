@@ -57,7 +57,7 @@ fn operands(op: &str) -> Option<(usize, bool)> {
     })
 }
 
-/// The products, most GPU time first; none of other platforms than CUDA. `counted` is what [`flops::of_each`]
+/// The products, most GPU time first; none of other platforms than CUDA. `counted` is what [`crate::flops::of_each`]
 /// finds, `device_ns` the GPU time of each op.
 #[must_use]
 pub fn misaligned(

@@ -128,7 +128,7 @@ pub(crate) fn peaks(trace: &Trace) -> Result<&'static Roof, NotKnown> {
     }
 }
 
-/// The rates. `counted` is what [`flops::of_each`] finds, `device_ns` the GPU time of each op.
+/// The rates. `counted` is what [`crate::flops::of_each`] finds, `device_ns` the GPU time of each op.
 #[must_use]
 pub fn rates(
     slices: &Slices<'_>,

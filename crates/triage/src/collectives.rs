@@ -153,8 +153,8 @@ mod tests {
 
     #[test]
     fn in_graphs_the_first_collective_of_each_is_compared_with_the_others() {
-        // Four launches of a graph with a product and two all-reduces, the first of which waits in two of them.
-        let with = |of_others: i64| {
+        // Four launches of a graph with a product of some grid and two all-reduces, the first of which waits in two of them.
+        let with = |of_others: i64, grids: Option<[u32; 4]>| {
             let mut fixture = Fixture::default();
             for (launch, first_us) in [16, 380, 16, 420].into_iter().enumerate() {
                 let (at, link) = (launch as i64 * 1_000_000, launch as i64 + 1);
@@ -173,13 +173,18 @@ mod tests {
             let trace = fixture.finish();
             let before = BeforeWindowSlices::of(&trace);
             let gpu = Gpu::new(&trace, catalog::Platform::Cuda, &before, &Options::default());
-            waiting(&gpu, &Details::default())
+            // (The number of a launch config stands for it.)
+            let products = (0..trace.len() as u32).filter(|row| trace.name_text(*row) == "gemm");
+            let launches = products.zip(grids.into_iter().flatten()).collect();
+            waiting(&gpu, &Details { launches, ..Details::default() })
         };
-        let found = with(0).unwrap();
+        let found = with(0, Some([8; 4])).unwrap();
         let figures = (found.n_calls, found.total_ns, found.excess_ns, found.of_graphs_ns);
         assert_eq!(figures, (8, 912_000, 768_000, 768_000));
         assert_eq!(found.name, "ncclDevKernel_AllReduce");
-        assert_eq!(with(1), None, "no two graphs are equal");
+        assert_eq!(with(1, Some([8; 4])), None, "no two graphs are equal");
+        assert_eq!(with(0, Some([1, 2, 3, 4])), None, "graphs of other batch sizes");
+        assert_eq!(with(0, None), None, "nothing tells graphs of other batch sizes apart");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What the CPU spends on a launch where Python stacks are recorded: the longest function around it in which its thread launches nothing
-//! else. From a launch to the next one it is more: the next module's Python comes in between.
+//! else. From a launch to the next one it is more: the next module's Python comes in between. Launches for other devices are not seen: a
+//! function that launches for several is longer, and what it bounds is still a bound.
 
 use timeline::gpu::Gpu;
 use timeline::launches::Launches;

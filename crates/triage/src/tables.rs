@@ -52,12 +52,12 @@ impl DeviceTables {
             all.fuse.extend(of.fuse);
             // (Of several GPUs the first one with a finding speaks: they run the same program.)
             all.plain_products = all.plain_products.or(of.plain_products);
-            all.fuse_held = all.fuse_held.or(of.fuse_held);
             all.span = all.span.or(of.span);
             for (note, of_device) in [
                 (&mut all.launch_note, of.launch_note),
                 (&mut all.overlap_note, of.overlap_note),
                 (&mut all.fuse_note, of.fuse_note),
+                (&mut all.fuse_held, of.fuse_held),
             ] {
                 let Some(text) = of_device.filter(|text| !text.is_empty()) else { continue };
                 let text = if several { format!("Device {device}: {text}") } else { text };

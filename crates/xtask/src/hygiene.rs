@@ -54,7 +54,9 @@ pub fn check(workspace: &Workspace) -> Result<()> {
         }
     }
     let remedies = read(&workspace.root.join(REMEDIES))?;
-    let of_rust = files.iter().filter(|file| file.ends_with(".rs") && **file != REMEDIES);
+    let is_test = |file: &str| file.ends_with("tests.rs") || file.contains("/tests/");
+    let is_source = |file: &&&str| file.ends_with(".rs") && **file != REMEDIES && !is_test(file);
+    let of_rust = files.iter().filter(is_source);
     let sources: Vec<String> =
         of_rust.filter_map(|file| fs::read_to_string(workspace.root.join(file)).ok()).collect();
     faults.extend(unoffered(&remedies, &sources));

@@ -34,9 +34,9 @@ const AHEAD: &str = "most GPU work of an iteration runs after the iteration has 
 pub(super) fn ahead(pace: Option<Pace>, n: usize) -> String {
     let Some(pace) = pace else { return format!("The CPU launches ahead: {AHEAD}") };
     format!(
-        "The CPU launches ahead, but not far enough: {AHEAD} Before the work of {} of {} is done, the GPU stands still for {} because launches \
-         come late. From the start of one on the CPU to the start of the next it takes {} (median of {}), of which the launching \
-         thread waits {} for the GPU (median): what the program does between iterations is in none of them.",
+        "The CPU launches ahead, but not far enough: {AHEAD} Before the work of {} of {} ends, the GPU is idle for {} because launches come \
+         late. On the CPU, an iteration starts every {} (median of {}); the launching thread waits {} of that for the GPU (median). \
+         Work between iterations belongs to none of them.",
         count(pace.n_late as u64),
         plural(n as u64, "iteration", "iterations"),
         time(pace.late_ns),

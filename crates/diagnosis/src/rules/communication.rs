@@ -231,19 +231,26 @@ struct Excess {
 }
 
 impl Excess {
+    /// What they take longer than.
+    fn than(&self) -> &'static str {
+        match (self.by_size, self.by_place) {
+            (true, true) => {
+                "the fast ones of each size or place, or what the best rate of the group allows"
+            }
+            (_, false) => "the fast ones of each size, or what the best rate of the group allows",
+            (false, true) => "the fast ones at each place",
+        }
+    }
+
     fn sentence(&self) -> String {
         let (n, shortest, longest) = self.most;
         let of = match self.most_by_place {
             true => "at one place in launches of an equal graph",
             false => "of one kind and size",
         };
-        let than = match (self.by_size, self.by_place) {
-            (true, true) => "of each size or place, or what the best rate of the group allows",
-            (_, false) => "of each size, or what the best rate of the group allows",
-            (false, true) => "at each place",
-        };
+        let than = self.than();
         format!(
-            "Equal collectives differ: {} {of} take {} to {}. Above the fast ones {than}, they take {} in all: at least that is waiting for \
+            "Equal collectives differ: {} {of} take {} to {}. Above {than}, they take {} in all: at least that is waiting for \
              other ranks, or a link that is shared. The traces of the other ranks tell which. An estimate: {} of that is exposed, and \
              the bound leaves it out.",
             count(n as u64),
@@ -255,9 +262,11 @@ impl Excess {
     }
 }
 
-/// What equal collectives show of the time of the bar in which a device waits for other ranks, at least, and no other kernel runs.
-pub(crate) fn waiting_told_ns(facts: &Facts<'_>, device: &Device<'_>) -> i64 {
-    excess(facts, device).map_or(0, |excess| length(&both(&excess.exposed, &device.window())))
+/// What equal collectives show of the time of the bar in which a device waits for other ranks, at least, and no other kernel runs; and what
+/// they take longer than.
+pub(crate) fn waiting_told(facts: &Facts<'_>, device: &Device<'_>) -> Option<(i64, &'static str)> {
+    let excess = excess(facts, device)?;
+    Some((length(&both(&excess.exposed, &device.window())), excess.than()))
 }
 
 /// Collectives of one kernel, kind, group and size count as equal, and without a recorded size those at one place of equal graphs. `None`

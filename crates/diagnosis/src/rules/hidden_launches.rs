@@ -8,7 +8,7 @@ use report::units::{percent, time};
 use timeline::intervals::{Interval, both, length};
 use trace::StringId;
 
-use super::communication::waiting_told_ns;
+use super::communication::waiting_told;
 use crate::facts::Device;
 use crate::{Confidence, Facts, Finding, Level, Rule};
 
@@ -21,9 +21,6 @@ const FAST_PCT: usize = 10;
 /// In fewer iterations no place has enough of them.
 const LEAST_ALIKE: usize = 3;
 
-/// What collectives take longer than where M10 tells that they wait.
-const BEST_RATE: &str = "the fast ones of each size, or what the best rate of their group allows";
-
 /// What the finding says of a device; `None` where communication or something else limits it.
 pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
     let sooner_ns = limit(device)?;
@@ -33,11 +30,9 @@ pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
         Some(waits) => (waits.exposed_ns, ""),
         None => {
             let above_fast_ns = exposed_ns.saturating_sub(transfer_ns(facts, device));
-            // (Where all of a size wait, the fast ones do, too, and the best rate of their group shows it: M10 has that time.)
-            match waiting_told_ns(facts, device) {
-                ns if ns > above_fast_ns => (ns, BEST_RATE),
-                _ => (above_fast_ns, Alike::of(facts, device).words()),
-            }
+            // (Where all of a size wait, the fast ones do, too, and the best rate of their group shows it.)
+            let told = waiting_told(facts, device).filter(|(ns, _)| *ns > above_fast_ns);
+            told.unwrap_or_else(|| (above_fast_ns, Alike::of(facts, device).words()))
         }
     };
     let behind_ns = exposed_ns.saturating_sub(sooner_ns).min(waits_ns).max(0);

@@ -219,7 +219,7 @@ pub fn flops(
         }
     }
     let mut why: BTreeMap<(StringId, Uncovered), u64> = BTreeMap::new();
-    let mut shapes: HashMap<Shape, Sums, BuildIdHasher> = HashMap::default();
+    let mut shapes: BTreeMap<Shape, Sums> = BTreeMap::new();
     for (at, operations) in counted {
         let op = nested.slices[*at];
         let name = trace.name(op.row);
@@ -299,20 +299,15 @@ struct Sums {
     device_ns: i64,
 }
 
-fn top(
-    trace: &Trace,
-    details: &Details,
-    shapes: HashMap<Shape, Sums, BuildIdHasher>,
-) -> Vec<ShapeRow> {
+fn top(trace: &Trace, details: &Details, shapes: BTreeMap<Shape, Sums>) -> Vec<ShapeRow> {
     let mut by_four: BTreeMap<(&str, String), Sums> = BTreeMap::new();
-    // (In no order: they are summed.)
-    shapes.into_iter().for_each(|((name, dims), sums)| {
+    for ((name, dims), sums) in shapes {
         let dims = dims.map(|dims| first_four(details.texts.get(dims))).unwrap_or_default();
         let row = by_four.entry((trace.strings.get(name), dims)).or_default();
         row.count += sums.count;
         row.flops += sums.flops;
         row.device_ns += sums.device_ns;
-    });
+    }
     let mut sorted: Vec<_> = by_four.into_iter().collect();
     trace::sort_by(&mut sorted, |(a, first), (b, second)| {
         second.flops.cmp(&first.flops).then_with(|| a.cmp(b))

@@ -59,6 +59,37 @@ fn idle_time_until_a_launch_belongs_to_the_line_that_the_thread_is_in() {
 }
 
 #[test]
+fn the_longest_gap_of_a_line_is_none_of_what_it_calls() {
+    let mut fixture = Fixture::default();
+    let frame = |name| slice("python_function", name).on(1, 1);
+    let call =
+        |at: i64, id: i64| slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).at(at, 5).link(id);
+    fixture.push(frame("train.py(3): main").at(0, 500));
+    fixture.push(frame("data.py(7): decode").at(30, 60));
+    fixture.push(frame("log.py(9): write").at(200, 20));
+    for (id, at) in [(1, 5), (2, 95), (3, 225)] {
+        fixture.push(call(at, id));
+        fixture.push(kernel("k").at(at + 10, 10).link(id));
+    }
+    let found = places(fixture);
+    let start =
+        |name: &str| found.lines.iter().find(|line| line.name == name).unwrap().longest_start_ns;
+    // From 25 to 100 the thread is in decode for 60; from 115 to 230 in main itself for 95.
+    assert_eq!((start("data.py:7 decode"), start("train.py:3 main")), (Some(25), Some(115)));
+    let mut fixture = Fixture::default();
+    fixture.push(frame("train.py(3): main").at(0, 500));
+    fixture.push(frame("data.py(7): decode").at(30, 190));
+    for (id, at) in [(1, 5), (2, 225), (3, 260)] {
+        fixture.push(call(at, id));
+        fixture.push(kernel("k").at(at + 10, 10).link(id));
+    }
+    let found = places(fixture);
+    let main = found.lines.iter().find(|line| line.name == "train.py:3 main").unwrap();
+    // Of the gap from 25 to 230, main has 15; of that from 245 to 265, 20.
+    assert_eq!((main.total_ns, main.longest_start_ns), (35, Some(245)));
+}
+
+#[test]
 fn within_windows_only_their_time_counts() {
     let trace = waits().finish();
     let index = HostIndex::of(&trace);

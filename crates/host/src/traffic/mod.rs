@@ -117,7 +117,7 @@ impl Why {
     }
 }
 
-/// The bytes of a run. `counted` is what [`flops::of_each`] finds, `device_ns` is the GPU time of each op, with that of the ops inside it.
+/// The bytes of a run. `counted` is what [`crate::flops::of_each`] finds, `device_ns` is the GPU time of each op, with that of the ops inside it.
 #[must_use]
 pub fn traffic(
     slices: &Slices<'_>,

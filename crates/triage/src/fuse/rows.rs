@@ -38,16 +38,14 @@ pub(super) fn rows(
         let candidate = &accepted.candidate;
         let name = || format!("{} ({})", title(candidate), id(candidate));
         let worth = advice.as_ref().and_then(|advice| Priority::of(advice.saved_ns, wall.span_ns));
-        if worth.is_none() && !candidate.split.is_empty() {
-            if advice.is_some() {
-                small.push(name())
-            } else {
-                impossible.push(name())
-            };
+        let is_held =
+            advice.as_ref().filter(|_| worth.is_none()).and_then(|it| held_back(it, name(), wall));
+        if let Some(text) = is_held {
+            held.push(text);
+        } else if worth.is_none() && !candidate.split.is_empty() {
+            let names = if advice.is_some() { &mut small } else { &mut impossible };
+            names.push(name());
         }
-        held.extend(
-            advice.as_ref().filter(|_| worth.is_none()).and_then(|it| held_back(it, name(), wall)),
-        );
         // (Of what is fused in part, what is left may not be worth it.)
         if worth.is_some() || !candidate.active.is_empty() {
             let advice = advice.as_ref().zip(worth);
@@ -93,7 +91,7 @@ fn held_back(advice: &Advice, name: String, wall: &Wall) -> Option<String> {
     let is_held = wall.linked && advice.rule.launches.is_none();
     Priority::of(ns, wall.span_ns).filter(|_| is_held)?;
     let pct = units::percent(percent(ns, wall.span_ns));
-    Some(format!("{name}, {} less GPU work ({pct} of the GPU span)", units::time(ns)))
+    Some(format!("{name}, up to {} less GPU work ({pct} of the GPU span)", units::time(ns)))
 }
 
 /// A change that acts in several stages is worth what goes away in all of them: each of its rows says so, and has that
