@@ -77,7 +77,7 @@ function parts(element, picture, size) {
       const shapes = styled(node);
       picture.append(set(shapes, { x: left, y: top, width, height }));
       grow(size, { right, bottom });
-    } else if (node.nodeType === Node.ELEMENT_NODE && !node.matches(".chart-tools, .visually-hidden, button, details, table")) {
+    } else if (node.nodeType === Node.ELEMENT_NODE && !node.matches(".chart-tools, .visually-hidden, button:not(.legend *), details, table")) {
       parts(node, picture, size);
     }
   }
