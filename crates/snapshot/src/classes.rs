@@ -102,7 +102,7 @@ pub(crate) struct Classes {
     pub(crate) parameters: i64,
     /// Bytes of activations at the peak that were allocated inside of torch.utils.checkpoint.
     pub(crate) checkpointed: i64,
-    /// Bytes of activations at the peak that were freed with the graph, without a backward pass.
+    /// Bytes at the peak that forward saved for no backward pass: activations, and copies by autocast.
     pub(crate) never_used: i64,
     /// Whether what stands has the sizes of the gradients three times, and an optimizer is Adam: weights and two moments.
     pub(crate) has_adam: bool,
@@ -332,6 +332,14 @@ impl Classes {
     #[inline(never)]
     pub(crate) fn bytes_of(&self, class: Class) -> i64 {
         let rows = self.rows.iter().filter(|row| row.class == class);
+        rows.fold(0, |sum, row| sum.saturating_add(row.peak_bytes))
+    }
+
+    /// Bytes of activations at the peak that forward saved for no backward pass.
+    #[inline(never)]
+    pub(crate) fn unused_activations(&self) -> i64 {
+        let is_in = |row: &&ClassRow| row.class == Class::Activation && UNUSED.contains(&row.rule);
+        let rows = self.rows.iter().filter(is_in);
         rows.fold(0, |sum, row| sum.saturating_add(row.peak_bytes))
     }
 

@@ -157,3 +157,18 @@ fn a_deleted_result_goes_with_its_graph() {
     let validation = text(&report, "graph-without-backward", "validation");
     assert!(validation.ends_with("before the next call: 45.0 MiB."), "{validation}");
 }
+
+#[test]
+fn copies_of_inputs_for_no_backward_pass_are_no_activations() {
+    let mut run = Run::default();
+    run.old(0, 9).alloc(1, 15, CAST).alloc(2, 15, ATTENTION_CAST).alloc(3, 10, LAYER);
+    run.free(1, GRAPH).free(2, GRAPH).free(3, GRAPH);
+    let (report, said) = run.report();
+    assert!(said.contains("30.0 MiB (61%) of it copies by autocast"), "{said}");
+    assert!(finding(&report, "graph-without-backward").is_some(), "{report:#}");
+    // Copies are of no backward pass, but the activations are: it has temporaries.
+    let mut run = Run::default();
+    run.old(0, 9).alloc(1, 30, CAST).alloc(2, 20, SOFTMAX).free(1, GRAPH).free(2, ENGINE);
+    let validation = text(&run.report().0, "unfused-attention", "validation");
+    assert!(validation.contains("Temporaries of their backward pass"), "{validation}");
+}
