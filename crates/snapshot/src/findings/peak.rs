@@ -277,7 +277,7 @@ pub(super) fn copies(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
         Class::Cast.label(),
         most.map_or_else(String::new, |most| format!(", {}", most.part(bytes, " of them"))),
         match (of.bytes, of.others) {
-            (1.., 1..) => format!("; {} of them have half the size of a weight", size(of.bytes)),
+            (1.., 1..) => format!("; {} of them are copies of weights", size(of.bytes)),
             _ => String::new(),
         }
     );
