@@ -96,7 +96,7 @@ impl Chart {
     /// The chart of a device; `None` where it has no events, or events that contradict the segments.
     #[must_use]
     pub fn of(snapshot: &Snapshot, device: i64) -> Option<Self> {
-        let sites = Sites::of(&snapshot.stacks);
+        let sites = Sites::of(snapshot);
         let trace = snapshot.trace(device);
         let (replay, levels) = replay::replay(snapshot, device, &sites);
         (replay.timeline_usable && replay.trace_matches_snapshot)

@@ -24,7 +24,7 @@ use crate::shown::Shown;
 use crate::site::{NO_STACK, Phase, Sites};
 use crate::spelling::has;
 use falls::Lives;
-pub(crate) use falls::{AtPeak, Falls};
+pub(crate) use falls::{AtPeak, Falls, LEAST_FALL};
 pub(crate) use marks::Marks;
 pub(crate) use rebound::Rebound;
 use rules::{MAYBE_ACTIVATIONS, RULES, Rule, STANDING, UNUSED};
@@ -102,7 +102,7 @@ pub(crate) struct Classes {
     pub(crate) parameters: i64,
     /// Bytes of activations at the peak that were allocated inside of torch.utils.checkpoint.
     pub(crate) checkpointed: i64,
-    /// Bytes of activations at the peak that were freed with the graph, without a backward pass.
+    /// Bytes at the peak that forward saved for no backward pass: activations, and copies by autocast.
     pub(crate) never_used: i64,
     /// Whether what stands has the sizes of the gradients three times, and an optimizer is Adam: weights and two moments.
     pub(crate) has_adam: bool,
@@ -140,7 +140,9 @@ pub(crate) fn classes(
         sums.add(life, rule, sites);
         lives.add(life, rule);
     });
-    let is_adam = snapshot.annotations.iter().any(|mark| has(&mark.name, "#Adam"));
+    // (Adamax has no second moment.)
+    let is_adam = |name: &str| has(name, "#Adam") && !has(name, "#Adamax");
+    let is_adam = snapshot.annotations.iter().any(|mark| is_adam(&mark.name));
     let has_adam = is_adam && sums.is_thrice();
     let mut classes = sums.finish(sites);
     classes.has_adam = has_adam;
@@ -246,17 +248,21 @@ impl Sums {
 
     /// Whether what stands has each size of a gradient three times for each gradient, and next to nothing else.
     #[inline(never)]
-    fn is_thrice(&self) -> bool {
-        let [old, new] = &self.gradients;
-        let gradients = if old.is_empty() { new } else { old };
-        let standing = &self.standing;
-
+    fn is_thrice(&mut self) -> bool {
+        let [old, new] = &mut self.gradients;
+        let (gradients, standing) = (if old.is_empty() { new } else { old }, &mut self.standing);
+        gradients.sort_unstable();
+        standing.sort_unstable();
         let sum = |sizes: &[i64]| sizes.iter().fold(0_i64, |sum, size| sum.saturating_add(*size));
         let all = sum(standing);
         let rest = all.saturating_sub(sum(gradients).saturating_mul(3));
-        let n_of = |sizes: &[i64], size: i64| sizes.iter().filter(|it| **it == size).count();
-        let is_there = |size: &i64| n_of(standing, *size) >= 3 * n_of(gradients, *size);
-        !gradients.is_empty() && rest.saturating_mul(100) <= all && gradients.iter().all(is_there)
+        let is_there = |equal: &[i64]| {
+            let size = equal.first().copied().unwrap_or_default();
+            let from = standing.partition_point(|it| *it < size);
+            standing.partition_point(|it| *it <= size) - from >= 3 * equal.len()
+        };
+        let mut equal = gradients.chunk_by(|a, b| a == b);
+        !gradients.is_empty() && rest.saturating_mul(100) <= all && equal.all(is_there)
     }
 
     /// The copies by autocast that are half as large as a weight.
@@ -332,6 +338,14 @@ impl Classes {
     #[inline(never)]
     pub(crate) fn bytes_of(&self, class: Class) -> i64 {
         let rows = self.rows.iter().filter(|row| row.class == class);
+        rows.fold(0, |sum, row| sum.saturating_add(row.peak_bytes))
+    }
+
+    /// Bytes of activations at the peak that forward saved for no backward pass.
+    #[inline(never)]
+    pub(crate) fn unused_activations(&self) -> i64 {
+        let is_in = |row: &&ClassRow| row.class == Class::Activation && UNUSED.contains(&row.rule);
+        let rows = self.rows.iter().filter(is_in);
         rows.fold(0, |sum, row| sum.saturating_add(row.peak_bytes))
     }
 

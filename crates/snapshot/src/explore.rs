@@ -106,7 +106,7 @@ impl Explorer {
             device,
             walk: Walk::new(snapshot, device),
             births: Births::of(snapshot.trace(device)),
-            sites: Sites::of(&snapshot.stacks),
+            sites: Sites::of(snapshot),
             stacking: Stacking::Site,
             layers: Layers::default(),
         };

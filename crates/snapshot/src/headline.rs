@@ -227,7 +227,8 @@ fn holder_at_peak(timeline: &Timeline) -> String {
     let Some((class, bytes, of_class)) = class else {
         return holder(sites, whole, Some(timeline));
     };
-    let is_unused = timeline.classes.never_used.saturating_mul(2) >= bytes;
+    let unused = timeline.classes.unused_activations();
+    let is_unused = class == Class::Activation && unused.saturating_mul(2) >= bytes;
     let what = match is_unused {
         true => "activations saved for a backward pass that did not run",
         false => class.label(),

@@ -7,7 +7,7 @@ use crate::headline::recurs;
 use crate::model::{LeftOut, Reading};
 use crate::ooms::OomRow;
 use crate::report::{DeviceReport, SnapshotReport, Timeline};
-use crate::site::{NO_STACK, WORKSPACE_BYTES};
+use crate::site::{MOST_WORKSPACES, NO_STACK, WORKSPACE_BYTES};
 use crate::steps::flat;
 
 /// Free memory is told from this share of reserved memory on, in percent. (Only a failed allocation records how much the device has.)
@@ -263,9 +263,12 @@ fn by_size(device: &str, figures: &DeviceReport) -> Option<String> {
         .collect();
     let n_blocks = figures.live_sites.iter().fold(0, |sum, row| sum + row.count);
     let list = if n == 1 { String::new() } else { format!(" ({})", list.join(", ")) };
-    let workspace = match sizes.iter().any(|it| it.0 == WORKSPACE_BYTES) {
+    let workspace = match sizes
+        .iter()
+        .any(|it| it.0 == WORKSPACE_BYTES && it.1 <= MOST_WORKSPACES as u64)
+    {
         true => format!(
-            " A block of {} bytes is probably a workspace of cuBLAS, which it keeps until the process ends: that is the size of its default.",
+            " A block of {} bytes is probably a workspace of cuBLAS, which it keeps until the process ends: that is the size of PyTorch's default before Hopper.",
             count(WORKSPACE_BYTES as u64)
         ),
         false => String::new(),

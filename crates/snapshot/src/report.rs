@@ -177,7 +177,7 @@ pub(crate) struct Churn {
 
 /// The figures of the reference program: what a person asks first, and what everything else is computed from.
 pub(crate) fn figures(snapshot: &Snapshot) -> SnapshotReport {
-    let sites = Sites::of(&snapshot.stacks);
+    let sites = Sites::of(snapshot);
     let mut devices: Vec<i64> = snapshot.segments.iter().map(|segment| segment.device).collect();
     let traced = snapshot.traces.iter().enumerate().filter(|(_, trace)| !trace.is_empty());
     devices.extend(traced.filter_map(|(device, _)| i64::try_from(device).ok()));
@@ -401,7 +401,7 @@ impl SnapshotReport {
     pub fn chart(&self, snapshot: &Snapshot, device: i64) -> Option<Chart> {
         let timeline = self.devices.get(&device.to_string())?.timeline.as_ref()?;
         let Timeline { replay, levels, .. } = timeline;
-        let sites = Sites::of(&snapshot.stacks);
+        let sites = Sites::of(snapshot);
         timeline
             .is_usable()
             .then(|| Chart::new(snapshot.trace(device), levels.clone(), replay, &sites))

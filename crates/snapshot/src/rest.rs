@@ -20,7 +20,7 @@ pub(crate) fn complete(snapshot: &Snapshot, mut report: SnapshotReport) -> Snaps
         return report;
     }
     report.is_complete = true;
-    let sites = Sites::of(&snapshot.stacks);
+    let sites = Sites::of(snapshot);
     let marks = Marks::all(&snapshot.stacks, &sites);
     let SnapshotReport {
         devices,

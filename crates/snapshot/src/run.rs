@@ -78,7 +78,7 @@ pub struct Question {
 /// What a trace can be asked.
 pub(crate) fn run_facts(snapshot: &Snapshot, report: &SnapshotReport) -> RunFacts {
     let mut facts = RunFacts { n_devices: snapshot.traces.len(), ..RunFacts::default() };
-    let sites = Sites::of(&snapshot.stacks);
+    let sites = Sites::of(snapshot);
     for (device, trace) in (0..).zip(&snapshot.traces) {
         let times = || trace.iter().filter_map(Event::time);
         let Some((first, last)) = times().min().zip(times().max()) else { continue };

@@ -55,7 +55,8 @@ fn arrivals(levels: &[i64], (first, peak): (usize, i64)) -> Vec<usize> {
 }
 
 /// Calls that reach the peaks between two places, at least. What a call allocates behind its last peak, as in the head of a model, it
-/// allocates between the peaks of different calls, and not between those of its own layers.
+/// allocates between the peaks of different calls, and not between those of its own layers: a stack that allocates several times per call,
+/// as a loss in chunks, as often for each call between them.
 #[inline(never)]
 fn calls(trace: &[Event], places: &[usize], sites: &Sites) -> usize {
     let (Some(first), Some(last)) = (places.first(), places.last()) else { return 1 };
@@ -72,14 +73,17 @@ fn calls(trace: &[Event], places: &[usize], sites: &Sites) -> usize {
         false => trace.get(..*first).unwrap_or_default(),
     };
     let between = trace.get(*first..*last).unwrap_or_default();
-    let mut counts = vec![0_usize; sites.n_stacks()];
-    for event in between.iter().filter(is_step) {
-        if let Some(count) = counts.get_mut(event.stack as usize) {
-            *count += 1;
+    let count = |events: &[Event]| {
+        let mut counts = vec![0_usize; sites.n_stacks()];
+        for event in events.iter().filter(is_step) {
+            if let Some(count) = counts.get_mut(event.stack as usize) {
+                *count += 1;
+            }
         }
-    }
-    let of = |event: &Event| counts.get(event.stack as usize).copied().unwrap_or_default();
-    let least = around.iter().filter(is_step).map(of).min();
+        counts
+    };
+    let (inner, outer) = (count(between), count(around));
+    let least = inner.iter().zip(&outer).filter_map(|(n, outer)| n.checked_div(*outer)).min();
     (least.map_or(1, |least| least + 1)).min(places.len())
 }
 

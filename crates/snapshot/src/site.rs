@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::amounts::size;
-use crate::stacks::{StackId, Stacks};
+use crate::model::{Action, Snapshot};
+use crate::stacks::StackId;
 
 pub(crate) use crate::library::{is_library, is_python};
 pub(crate) use crate::phase::{ByPhase, Phase, as_reference};
@@ -20,8 +21,10 @@ pub(crate) const WORKSPACE: &str = "<library workspace> cuBLAS";
 /// The same where no frame of C++ tells it: the line that calls cuBLAS first allocates it.
 const BY_SIZE: &str = "<library workspace> cuBLAS (probable, by its size)";
 /// The bytes of the default workspace of cuBLAS: 2 of 4 MiB and 8 of 16 KiB, `:4096:2:16:8`
-/// (`aten/src/ATen/cuda/CUDABlas.cpp`, `parseChosenWorkspaceSize`).
+/// (`aten/src/ATen/cuda/CublasHandlePool.cpp`, `parseChosenWorkspaceSize`); 32 MiB from Hopper on.
 pub(crate) const WORKSPACE_BYTES: i64 = (2 * 4096 + 8 * 16) << 10;
+/// Blocks of that size on a device that may be workspaces: one per handle and stream. Of more of them some are tensors.
+pub(crate) const MOST_WORKSPACES: usize = 2;
 /// The site of what a compiler allocates to time kernels.
 pub(crate) const BENCHMARK: &str = "<compilation> benchmarks of autotuning";
 
@@ -41,6 +44,8 @@ pub(crate) const MOST_SITES: usize = 20;
 pub(crate) struct Sites {
     names: Vec<String>,
     of_stack: Vec<Place>,
+    /// Whether blocks of the size of a workspace are few enough to be some.
+    has_workspaces: bool,
 }
 
 /// Of a stack: site, the site of the reference program, phase, whether all of its frames are of Python.
@@ -76,8 +81,28 @@ pub(crate) fn is_line(site: &str) -> bool {
     ![NO_STACK, WORKSPACE, BY_SIZE, BENCHMARK, ANOMALY].contains(&site)
 }
 
+/// Whether each device has few blocks of the size of a workspace, in the recording and at its end.
+#[inline(never)]
+fn has_workspaces(snapshot: &Snapshot) -> bool {
+    let mut counts: Vec<(i64, usize)> = Vec::new();
+    for segment in &snapshot.segments {
+        let blocks = snapshot.blocks_of(segment).iter();
+        let n = blocks.filter(|it| it.is_active() && it.size == WORKSPACE_BYTES).count();
+        match counts.iter_mut().find(|(device, _)| *device == segment.device) {
+            Some((_, count)) => *count += n,
+            None => counts.push((segment.device, n)),
+        }
+    }
+    let of_trace = snapshot.traces.iter().map(|trace| {
+        let births = trace.iter().filter(|it| it.action == Action::Alloc);
+        births.filter(|it| it.size == WORKSPACE_BYTES).count()
+    });
+    of_trace.chain(counts.iter().map(|it| it.1)).all(|n| n <= MOST_WORKSPACES)
+}
+
 impl Sites {
-    pub(crate) fn of(stacks: &Stacks) -> Self {
+    pub(crate) fn of(snapshot: &Snapshot) -> Self {
+        let stacks = &snapshot.stacks;
         let mut ids: BTreeMap<String, u32> = BTreeMap::new();
         let mut names = Vec::new();
         let mut texts = Texts::of(stacks);
@@ -96,7 +121,7 @@ impl Sites {
             })
             .collect();
         names.push(BY_SIZE.to_owned());
-        Self { names, of_stack }
+        Self { names, of_stack, has_workspaces: has_workspaces(snapshot) }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -145,7 +170,7 @@ impl<'a> Sums<'a> {
     pub(crate) fn add(&mut self, stack: StackId, bytes: i64) {
         let (mut site, reference, _, is_python) =
             self.sites.of_stack.get(stack as usize).copied().unwrap_or_default();
-        if is_python && bytes == WORKSPACE_BYTES {
+        if is_python && bytes == WORKSPACE_BYTES && self.sites.has_workspaces {
             site = self.sites.len().saturating_sub(1) as u32;
         }
         for (sums, at) in [(&mut self.sums, site), (&mut self.references, reference)] {

@@ -113,18 +113,19 @@ fn weights_in_the_lower_precision_need_half_and_no_copies() {
     );
 }
 
-/// A call whose graph and result stand before the first event, and the next call; `last` is the size of its last block.
-fn second_call(last: i64) -> Run {
+/// A call whose graph and result stand before the first event, and the next call; `last` is the size of its last block, `by` allocates the
+/// one before.
+fn second_call(last: i64, by: Stack) -> Run {
     let mut run = Run::default();
     run.old(0, 10).old(1, 30).old(2, 6).old(3, 4);
-    run.alloc(4, 30, LAYER).alloc(5, 6, LAYER).alloc(6, last, LAYER);
+    run.alloc(4, 30, LAYER).alloc(5, 6, by).alloc(6, last, LAYER);
     run.free(3, &[MAIN]).free(2, GRAPH).free(1, GRAPH);
     run
 }
 
 #[test]
 fn the_graph_of_the_call_before_the_recording_is_known_by_its_sizes() {
-    let (report, said) = second_call(4).report();
+    let (report, said) = second_call(4, LAYER).report();
     assert_eq!(
         text(&report, "graph-without-backward", "observation"),
         "Device 0: 72.0 MiB of the 90.0 MiB in use at the peak (80%) were saved in forward for a backward pass that the recording does not \
@@ -137,8 +138,13 @@ fn the_graph_of_the_call_before_the_recording_is_known_by_its_sizes() {
     );
     // What has no stack is not counted twice.
     assert!(said.contains("and 14.0 MiB (16%) allocated before the first event"), "{said}");
-    let (report, _) = second_call(5).report();
+    let (report, _) = second_call(5, LAYER).report();
     assert_eq!(finding(&report, "graph-without-backward"), None);
+    // An equal size tells nothing of what is allocated outside of forward.
+    let (report, said) = second_call(4, &[MAIN]).report();
+    let observation = text(&report, "graph-without-backward", "observation");
+    assert!(observation.contains("66.0 MiB of the 90.0 MiB"), "{observation}");
+    assert!(said.contains("allocated outside forward, backward and optimizer"), "{said}");
 }
 
 #[test]
@@ -156,4 +162,44 @@ fn a_deleted_result_goes_with_its_graph() {
     let (report, _) = run.report();
     let validation = text(&report, "graph-without-backward", "validation");
     assert!(validation.ends_with("before the next call: 45.0 MiB."), "{validation}");
+}
+
+#[test]
+fn copies_of_inputs_for_no_backward_pass_are_no_activations() {
+    let mut run = Run::default();
+    run.old(0, 9).alloc(1, 15, CAST).alloc(2, 15, ATTENTION_CAST).alloc(3, 10, LAYER);
+    run.free(1, GRAPH).free(2, GRAPH).free(3, GRAPH);
+    let (report, said) = run.report();
+    assert!(said.contains("30.0 MiB (61%) of it copies by autocast"), "{said}");
+    assert!(finding(&report, "graph-without-backward").is_some(), "{report:#}");
+    // Copies are of no backward pass, but the activations are: it has temporaries.
+    let mut run = Run::default();
+    run.old(0, 9).alloc(1, 30, CAST).alloc(2, 20, SOFTMAX).free(1, GRAPH).free(2, ENGINE);
+    let validation = text(&run.report().0, "unfused-attention", "validation");
+    assert!(validation.contains("Temporaries of their backward pass"), "{validation}");
+}
+
+#[test]
+fn a_weight_that_is_freed_has_no_copy() {
+    const MOVE: Stack = &[("/py/site-packages/torch/nn/modules/module.py", "_apply", 7), MAIN];
+    let said = |is_freed: bool| {
+        let mut run = Run::default();
+        run.old(0, 9).alloc(1, 40, MOVE);
+        if is_freed {
+            run.free(1, &[MAIN]);
+        }
+        // The second one has no weight of its own.
+        run.alloc(2, 20, CAST).alloc(3, 20, CAST).alloc(4, 30, LAYER);
+        run.free(2, GRAPH).free(3, GRAPH).free(4, GRAPH);
+        run.report().1
+    };
+    const RULE: &str = "copied by autocast with half the size of a weight";
+    assert!(
+        said(false).contains(&format!(
+            "{RULE}, freed with the graph without a backward pass | medium | 20.0 | 1 |"
+        )),
+        "{}",
+        said(false)
+    );
+    assert!(!said(true).contains(RULE), "{}", said(true));
 }

@@ -44,6 +44,8 @@ fn what_stands_before_the_first_event_is_of_adam_where_it_has_the_sizes_of_gradi
     assert!(of_adam([6, 6, 6, 2, 2, 2], "Optimizer.step#AdamW.step"));
     assert!(!of_adam([6, 6, 6, 2, 2, 2], "Optimizer.step#SGD.step"));
     assert!(!of_adam([6, 6, 5, 3, 2, 2], "Optimizer.step#AdamW.step"));
+    // (It has a moment and a norm.)
+    assert!(!of_adam([6, 6, 6, 2, 2, 2], "Optimizer.step#Adamax.step"));
 }
 
 #[test]

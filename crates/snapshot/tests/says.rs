@@ -127,6 +127,33 @@ fn a_default_workspace_of_cublas_is_known_by_its_exact_size() {
     assert!(!document(BYTES + 512, json!([])).contains("cuBLAS"));
 }
 
+#[test]
+fn many_blocks_of_the_size_of_a_workspace_are_tensors() {
+    const BYTES: i64 = 8_519_680;
+    // (As a tensor of 1040 by 4096 numbers of 2 bytes.)
+    let text = |n: i64, frames: Value, events: Value| {
+        let blocks: Vec<Value> = (0..n)
+            .map(|at| json!({"address": A + at * BYTES, "size": BYTES, "requested_size": BYTES, "state": "active_allocated", "frames": frames}))
+            .collect();
+        let segment = json!({"device": 0, "address": A, "total_size": n * BYTES, "allocated_size": n * BYTES, "active_size": n * BYTES,
+            "stream": 0, "segment_type": "large", "segment_pool_id": [0, 0], "is_expandable": false, "frames": [], "blocks": blocks});
+        document(&json!({"segments": [segment], "device_traces": [events]})).1
+    };
+    for (n, is_workspace) in [(1, true), (2, true), (3, false), (30, false)] {
+        let python = text(n, frames(&[("forward", 7)]), json!([]));
+        assert_eq!(python.contains("cuBLAS (probable, by its size)"), is_workspace, "{python}");
+        assert_eq!(python.contains("all of it from /app/run.py:7:forward"), !is_workspace, "{n}");
+        let nameless = text(n, json!([]), json!([]));
+        assert_eq!(nameless.contains("size of PyTorch's default before Hopper"), is_workspace);
+    }
+    // One at a time, as in a loop: only the last one is in use.
+    let event = |action: &str| json!({"action": action, "addr": A, "size": BYTES, "stream": 0, "frames": frames(&[("forward", 7)])});
+    let turn = ["alloc", "free_requested", "free_completed"];
+    let events: Vec<Value> = turn.iter().cycle().take(7).map(|action| event(action)).collect();
+    let text = text(1, frames(&[("forward", 7)]), json!(events));
+    assert!(text.contains("/app/run.py:7:forward") && !text.contains("cuBLAS"), "{text}");
+}
+
 /// Steps of 10 MiB that are freed again, each behind a snapshot, and of some MiB that stay.
 fn steps(stays: i64) -> String {
     let (mut segments, mut events, mut time) = (Vec::new(), Vec::new(), 0);

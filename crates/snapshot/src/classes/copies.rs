@@ -8,6 +8,7 @@ use super::Class;
 use super::falls::{Held, Levels, Lives};
 use super::marks::Marks;
 use crate::model::{Action, Snapshot};
+use crate::site::Phase;
 use crate::stacks::StackId;
 
 /// The graph of the call before the recording has at least these blocks.
@@ -17,9 +18,9 @@ const LEAST_BLOCKS: usize = 2;
 pub(super) struct Before {
     /// Sorted sizes of what no event allocates or frees: weights, or state.
     pub(super) standing: Vec<i64>,
-    /// Sorted sizes of what is freed with a graph of autograd; empty unless the blocks that are freed in the recording have the same sizes as
-    /// those that it allocates and keeps, and most of their bytes are freed so: the graphs of two calls, the older of which was made before the
-    /// recording.
+    /// Sorted sizes of what is freed with a graph of autograd; empty unless the blocks that are freed in the recording have the same sizes
+    /// as those that it allocates and keeps, and most of their bytes are freed so: the graphs of two calls, the older of which was made
+    /// before the recording.
     pub(super) graph: Vec<i64>,
 }
 
@@ -71,6 +72,12 @@ impl Before {
         }
         Self { standing, graph }
     }
+
+    /// Whether a block is of forward, and one of its size is of the older graph.
+    pub(super) fn has_like(&self, birth: Option<Marks>, size: i64) -> bool {
+        birth.is_some_and(|it| it.phase == Phase::Forward)
+            && self.graph.binary_search(&size).is_ok()
+    }
 }
 
 /// Copies of weights by autocast at the peak.
@@ -90,52 +97,51 @@ pub(crate) struct Copied {
     pub(crate) none: i64,
 }
 
-/// The open copies of weights.
+/// The weights and their copies in use.
 pub(super) struct Copies {
-    /// Sorted sizes of weights.
-    weights: Vec<i64>,
-    /// By address: its allocation.
+    /// By address: 1 for a copy, 0 for a weight. (A type of map that is used elsewhere, too: each costs 1 kB.)
     open: HashMap<u64, usize>,
-    /// Their sizes.
-    sizes: Vec<i64>,
+    /// By size: how many there are of each.
+    weights: HashMap<u64, usize>,
+    copies: HashMap<u64, usize>,
 }
 
 impl Copies {
-    pub(super) fn of(weights: Vec<i64>) -> Self {
-        Self { weights, open: HashMap::new(), sizes: Vec::new() }
+    /// `standing`: sizes of weights that are in use all the time.
+    pub(super) fn of(standing: &[i64]) -> Self {
+        let mut weights: HashMap<u64, usize> = HashMap::new();
+        for size in standing {
+            *weights.entry(*size as u64).or_default() += 1;
+        }
+        Self { open: HashMap::new(), weights, copies: HashMap::new() }
     }
 
     /// Sees an allocation: of a weight; or by autocast, which copies a weight where fewer copies of its size are in use than weights of twice
     /// that.
-    pub(super) fn allocated(
-        &mut self,
-        address: u64,
-        (at, size): (usize, i64),
-        birth: Option<Marks>,
-    ) {
-        let Some(birth) = birth else { return };
-        let place = |weights: &[i64], most: i64| weights.partition_point(|known| *known <= most);
-        if birth.is_parameter {
-            self.weights.insert(place(&self.weights, size), size);
-        }
-        if !birth.names.is_cast || size <= 0 {
-            return;
-        }
-        let twice = size.saturating_mul(2);
-        let n_weights = place(&self.weights, twice) - place(&self.weights, twice - 1);
-        let n_open = self.sizes.iter().filter(|open| **open == size).count();
-        if n_open < n_weights {
-            self.open.insert(address, at);
-            self.sizes.push(size);
+    pub(super) fn allocated(&mut self, address: u64, size: i64, birth: Option<Marks>) {
+        let (Some(birth), Ok(size)) = (birth, u64::try_from(size)) else { return };
+        let of = |counts: &HashMap<u64, usize>, size: u64| counts.get(&size).copied();
+        let n_weights = of(&self.weights, size.saturating_mul(2)).unwrap_or_default();
+        let is_copy = birth.names.is_cast
+            && size > 0
+            && of(&self.copies, size).unwrap_or_default() < n_weights;
+        if is_copy || birth.is_parameter {
+            self.open.insert(address, usize::from(is_copy));
+            *self.counts(is_copy).entry(size).or_default() += 1;
         }
     }
 
     /// Whether the block of an address is one of them; it is free again or the recording ends.
     pub(super) fn gone(&mut self, address: u64, size: i64) -> bool {
-        let is_copy = self.open.remove(&address).is_some();
-        let place = self.sizes.iter().position(|open| is_copy && *open == size);
-        place.map(|place| self.sizes.swap_remove(place));
+        let Some(is_copy) = self.open.remove(&address).map(|n| n == 1) else { return false };
+        if let Some(count) = self.counts(is_copy).get_mut(&(size as u64)) {
+            *count = count.saturating_sub(1);
+        }
         is_copy
+    }
+
+    fn counts(&mut self, is_copy: bool) -> &mut HashMap<u64, usize> {
+        if is_copy { &mut self.copies } else { &mut self.weights }
     }
 }
 
@@ -148,10 +154,6 @@ impl Lives {
         at: usize,
         is_worth: &dyn Fn(i64) -> Option<i64>,
     ) -> Copied {
-        let mut sizes: Vec<i64> = (self.0.iter())
-            .filter(|held| held.is_at(at) && held.is_copy)
-            .map(|held| held.size.saturating_mul(2))
-            .collect();
         let mut of = Copied {
             bytes: self.sum(at, &|held| held.is_copy),
             cached: self.sum(at, &|held| held.is_cached),
@@ -161,29 +163,27 @@ impl Lives {
         if of.bytes == 0 {
             return of;
         }
-        // Of each copy one weight.
-        let mut weights: Vec<(usize, i64)> = Vec::new();
-        let own = self.0.iter().enumerate().filter(|(_, held)| held.is_at(at) && held.is_weight());
-        for (n, held) in own {
-            if let Some(place) = sizes.iter().position(|size| *size == held.size) {
-                sizes.swap_remove(place);
-                weights.push((n, held.size / 2));
+        // Of each copy one weight: by the size of the weight how many are looked for.
+        let (mut counts, mut n_left) = (HashMap::<u64, usize>::new(), 0_usize);
+        for held in self.0.iter().filter(|held| held.is_at(at) && held.is_copy) {
+            *counts.entry(held.size.saturating_mul(2) as u64).or_default() += 1;
+            n_left += 1;
+        }
+        let mut halves = vec![0_i64; self.0.len()];
+        let is_own = |held: &Held| held.is_at(at) && held.is_weight();
+        for (held, half) in self.0.iter().zip(&mut halves).filter(|(held, _)| is_own(held)) {
+            let count = counts.get_mut(&(held.size as u64)).filter(|count| **count > 0);
+            if let Some(count) = count {
+                (*count, n_left, *half) = (*count - 1, n_left - 1, held.size / 2);
             }
         }
         of.uncached = self.peak_without(levels, &|held| held.is_cached).0;
         of.none = self.peak_without(levels, &|held| held.is_copy || held.is_unused).0;
-        let place = |held: &Held| {
-            weights.iter().find(|(n, _)| self.0.get(*n).is_some_and(|it| std::ptr::eq(it, held)))
-        };
-        let lower = |held: &Held| match held.is_copy {
+        let lower = |n: usize, held: &Held| match held.is_copy {
             true => Some(held.whole()),
-            false if held.is_at(at) && held.is_weight() => {
-                place(held).map(|(_, half)| (held.from, held.to, *half))
-            }
-            false => None,
+            false => halves.get(n).map(|half| (held.from, held.to, *half)),
         };
-        let is_found = !weights.is_empty() && sizes.is_empty();
-        of.lower = is_found.then(|| self.peak_with(levels, &lower).0).and_then(is_worth);
+        of.lower = (n_left == 0).then(|| self.peak_with(levels, &lower).0).and_then(is_worth);
         of
     }
 }

@@ -13,7 +13,7 @@ use crate::stacks::{StackId, Stacks};
 /// Call sites that hold less of a peak, in percent, do not make it.
 pub(crate) const LEAST_OF_PEAK: i64 = 30;
 /// A peak that falls by less, in percent, is not worth a finding.
-const LEAST_FALL: i64 = 5;
+pub(crate) const LEAST_FALL: i64 = 5;
 /// Call sites with equal peaks that are named.
 const MOST_EQUAL: usize = 4;
 /// Blocks that are smaller than a twentieth of the largest result of a call are none.
@@ -241,11 +241,12 @@ impl Lives {
     }
 
     /// The highest level and its place, from the first level that counts on, where allocations are taken out of some levels each.
+    /// `out_of`: of an allocation and its place.
     #[inline(never)]
     pub(super) fn peak_with(
         &self,
         (levels, from): Levels<'_>,
-        out_of: &dyn Fn(&Held) -> Option<Part>,
+        out_of: &dyn Fn(usize, &Held) -> Option<Part>,
     ) -> (i64, usize) {
         let mut changes = vec![0_i64; levels.len()];
         let mut change = |at: usize, by: i64| {
@@ -253,8 +254,8 @@ impl Lives {
                 *sum = sum.saturating_add(by);
             }
         };
-        for held in &self.0 {
-            let Some((from, to, size)) = out_of(held) else { continue };
+        for (n, held) in self.0.iter().enumerate() {
+            let Some((from, to, size)) = out_of(n, held) else { continue };
             change(from, size);
             change(to.saturating_add(1), size.saturating_neg());
         }
@@ -276,11 +277,12 @@ impl Lives {
         levels: Levels<'_>,
         is_out: &dyn Fn(&Held) -> bool,
     ) -> (i64, usize) {
-        self.peak_with(levels, &|held| is_out(held).then_some(held.whole()))
+        self.peak_with(levels, &|_, held| is_out(held).then_some(held.whole()))
     }
 
     /// The call site that holds most of a level, but for some; else the function whose lines do. Parameters and the state of the
-    /// optimizer do not count: they are a finding of their own, and nothing frees them earlier. What libraries and compilers allocate for themselves is of no line.
+    /// optimizer do not count: they are a finding of their own, and nothing frees them earlier. What libraries and compilers allocate for
+    /// themselves is of no line.
     #[inline(never)]
     fn maker(
         &self,
@@ -435,7 +437,7 @@ impl Lives {
             graphs: (self.rebound((levels, from), at, &|held| held.is_unused, names.1))
                 .or_else(|| self.older_graph((levels, from), at, names.1)),
             merged: self
-                .peak_with((levels, from), &|held| {
+                .peak_with((levels, from), &|_, held| {
                     let to = held.shared_to.min(held.to);
                     (held.shared_to > held.from).then_some((held.from, to, held.size))
                 })

@@ -67,7 +67,7 @@ impl Lives {
         let is_result = |held: &Held| {
             held.from > 0 && held.class == Class::Unknown && sites.site(held.freed_by) == freed_by
         };
-        let kept = |held: &Held| {
+        let kept = |_: usize, held: &Held| {
             let is_of_call = is_own(held) && made.binary_search(&kind(held)).is_ok();
             let next = match is_of_call {
                 true => begins.partition_point(|from| *from <= held.from),
@@ -83,9 +83,9 @@ impl Lives {
         let rest = self.peak_with(levels, &kept);
         let most = self.most_at(rest.1, &|held| !is_own(held) && !held.class.is_kept(), sites);
         let left = most.map(|(site, bytes)| {
-            let both = |held: &Held| match sites.site(held.stack) == site {
+            let both = |n: usize, held: &Held| match sites.site(held.stack) == site {
                 true => Some(held.whole()),
-                false => kept(held),
+                false => kept(n, held),
             };
             (sites.name(site).to_owned(), bytes, self.peak_with(levels, &both).0)
         });

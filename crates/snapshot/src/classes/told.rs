@@ -35,7 +35,8 @@ pub(crate) struct Life {
     pub(super) replaces: Option<(Class, usize)>,
     /// Whether autocast made it, and it is in use over a step of the optimizer and into the forward pass after it.
     pub(super) is_stale_cast: bool,
-    /// Whether it is in use at the end, and blocks of its stack and size were saved for a backward pass that did not run.
+    /// Whether it is in use at the end, and blocks of its stack and size were saved for a backward pass that did not run; or it is of
+    /// forward, and a block of its size is of the graph of the call before the recording.
     pub(super) is_as_unused: bool,
     /// Whether autocast made it, and its size is that of the copy of a weight.
     pub(super) is_copy: bool,
@@ -131,14 +132,14 @@ pub(super) fn told(
     let (mut unused, mut replaced) = (Vec::new(), Replaced::default());
     let mut freed_by: HashMap<u64, StackId> = HashMap::new();
     let mut seen = Seen::default();
-    let mut copies = Copies::of(before.standing);
+    let mut copies = Copies::of(&before.standing);
     for (at, event) in trace.iter().enumerate() {
         match event.action {
             Action::Alloc => {
                 open.insert(event.address, at);
                 let birth = of(event.stack);
                 let phase = birth.map(|marks| marks.phase);
-                copies.allocated(event.address, (at, event.size), birth);
+                copies.allocated(event.address, event.size, birth);
                 replaced.allocated(at, event.size, phase == Some(Phase::Optimizer));
                 seen.allocated(phase, at);
             }
@@ -178,8 +179,8 @@ pub(super) fn told(
         }
     }
     unused.sort_unstable();
-    let is_as_unused = |stack: StackId, size: i64| {
-        before.graph.binary_search(&size).is_ok() || unused.binary_search(&(stack, size)).is_ok()
+    let is_as_unused = |stack: StackId, birth: Option<Marks>, size: i64| {
+        before.has_like(birth, size) || unused.binary_search(&(stack, size)).is_ok()
     };
     for block in snapshot.live_at_end(device) {
         let born = open.remove(&block.address);
@@ -196,7 +197,7 @@ pub(super) fn told(
             spans_phases: seen.spans(birth, born),
             replaces: replaced.of(born),
             is_stale_cast: seen.is_stale(birth, born),
-            is_as_unused: born.is_some() && is_as_unused(stack, size),
+            is_as_unused: born.is_some() && is_as_unused(stack, birth, size),
             is_copy: copies.gone(block.address, size),
             ..Life::default()
         };

@@ -59,7 +59,7 @@ pub(super) fn attention(device: &str, timeline: &Timeline, to: &mut Vec<Finding>
                 (peak, rest),
                 match timeline.classes.bytes_of(Class::Activation) {
                     // (Without a backward pass it has no temporaries.)
-                    bytes if bytes <= timeline.classes.never_used => {
+                    bytes if bytes <= timeline.classes.unused_activations() => {
                         "The outputs of attention, which are counted, stay."
                     }
                     _ => {

@@ -7,6 +7,7 @@ use super::classes::of_update;
 use super::peak::falls;
 use crate::amounts::size;
 use crate::claim::put;
+use crate::classes::LEAST_FALL;
 use crate::report::Timeline;
 
 /// Activations in forward and backward, and temporaries of the optimizer.
@@ -46,7 +47,9 @@ pub(super) fn pair(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
         Confidence::Medium,
         [
             &observation,
-            "A change for one of them alone lowers the peak by less than 5%, because the other one stays.",
+            &format!(
+                "A change for one of them alone lowers the peak by less than {LEAST_FALL}%, because the other one stays."
+            ),
             &action,
             &validation,
             &format!("classes.{device}"),

@@ -177,7 +177,7 @@ fn is_told(
         return true;
     }
     // (A graph that no backward pass uses has a finding of its own.)
-    let unused = timeline.classes.never_used.saturating_mul(2);
+    let unused = timeline.classes.unused_activations().saturating_mul(2);
     top.activations.saturating_mul(2) >= top.bytes
         && unused >= timeline.classes.bytes_of(Class::Activation)
 }
@@ -277,7 +277,7 @@ pub(super) fn copies(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
         Class::Cast.label(),
         most.map_or_else(String::new, |most| format!(", {}", most.part(bytes, " of them"))),
         match (of.bytes, of.others) {
-            (1.., 1..) => format!("; {} of them have half the size of a weight", size(of.bytes)),
+            (1.., 1..) => format!("; {} of them are copies of weights", size(of.bytes)),
             _ => String::new(),
         }
     );
@@ -321,7 +321,8 @@ fn class_of_peak(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) -> Op
         return None;
     }
     // (They have a finding of their own.)
-    if class == Class::Activation && timeline.classes.never_used.saturating_mul(2) >= bytes {
+    let unused = timeline.classes.unused_activations();
+    if class == Class::Activation && unused.saturating_mul(2) >= bytes {
         return Some(most.name);
     }
     let rest = timeline.classes.falls.class?;
