@@ -246,14 +246,12 @@ fn gate_facts(facts: &Facts<'_>) -> RunFacts {
 
 /// Whether most of the late launches are those of prefills, none of which a graph launches.
 fn late_in_prefill(facts: &Facts<'_>) -> bool {
-    let late = |only: bool| -> i64 {
-        let own = facts.triage.stages.iter().filter(|row| !only || row.stage == Stage::Extend);
-        own.map(|row| row.late_ns).sum()
-    };
-    let by_graph = |row: &StageRow| row.stage == Stage::Extend && row.graphs;
-    late(true) > 0
-        && late(true).saturating_mul(2) >= late(false)
-        && !facts.triage.stages.iter().any(by_graph)
+    let stages = || facts.triage.stages.iter();
+    let is_prefill = |row: &&StageRow| row.stage == Stage::Extend;
+    let all_ns: i64 = stages().map(|row| row.late_ns).sum();
+    let own_ns: i64 = stages().filter(is_prefill).map(|row| row.late_ns).sum();
+    let by_graph = stages().filter(is_prefill).any(|row| row.graphs);
+    own_ns > 0 && own_ns.saturating_mul(2) >= all_ns && !by_graph
 }
 
 /// What helps against a finding, if the gates of a remedy are open.
@@ -418,12 +416,7 @@ fn of_triage(facts: &Facts<'_>) -> Vec<Action> {
     let mut all = advised(facts);
     if let Some((_, n)) = facts.left_out() {
         let text = format!("The bound covers all {n} iterations, including the cold ones.");
-        for action in &mut all {
-            if !action.hypothesis.is_empty() {
-                action.hypothesis.push(' ');
-            }
-            action.hypothesis.push_str(&text);
-        }
+        all.iter_mut().for_each(|action| action.add(&text));
     }
     all
 }

@@ -74,6 +74,14 @@ impl Whole {
 }
 
 impl Action {
+    /// Adds a sentence to the hypothesis.
+    pub(super) fn add(&mut self, text: &str) {
+        if !self.hypothesis.is_empty() {
+            self.hypothesis.push(' ');
+        }
+        self.hypothesis.push_str(text);
+    }
+
     /// What the file shows and what that means.
     #[must_use]
     pub fn reason(&self) -> String {
