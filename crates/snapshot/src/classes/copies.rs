@@ -116,8 +116,8 @@ impl Copies {
         Self { open: HashMap::new(), weights, copies: HashMap::new() }
     }
 
-    /// Sees an allocation: of a weight; or by autocast, which copies a weight where fewer copies of its size are in use than weights of twice
-    /// that.
+    /// Sees an allocation: of a weight; or by autocast, which copies a weight where fewer copies of its size are in use than weights of
+    /// twice that.
     pub(super) fn allocated(&mut self, address: u64, size: i64, birth: Option<Marks>) {
         let (Some(birth), Ok(size)) = (birth, u64::try_from(size)) else { return };
         let of = |counts: &HashMap<u64, usize>, size: u64| counts.get(&size).copied();
