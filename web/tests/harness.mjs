@@ -129,10 +129,17 @@ async function savedByFirefox(action) {
   await action();
   for (let tries = 0; tries < 600; tries += 1) {
     const names = fs.readdirSync(saved);
-    const name = names.find((name) => !name.endsWith(".part") && fs.statSync(path.join(saved, name)).size > 0);
+    // (What Firefox writes into has another name before, and may be gone.)
+    const bytes = (name) => fs.statSync(path.join(saved, name), { throwIfNoEntry: false })?.size ?? 0;
+    const name = names.find((name) => !name.endsWith(".part") && bytes(name) > 0);
     if (name !== undefined && !names.some((name) => name.endsWith(".part"))) {
       const file = path.join(scratch(), name);
-      fs.renameSync(path.join(saved, name), file);
+      try {
+        fs.renameSync(path.join(saved, name), file);
+      } catch (error) {
+        if (error.code === "ENOENT") continue;
+        throw error;
+      }
       return { name, path: file, bytes: fs.readFileSync(file) };
     }
     await new Promise((resolve) => setTimeout(resolve, 50));
