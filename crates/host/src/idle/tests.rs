@@ -1,16 +1,23 @@
 //! Where a device waits for the launching thread, on small traces.
 
-use fixture::{Fixture, kernel, slice};
+use fixture::{Fixture, Slice, kernel, slice};
 
 use super::*;
 use crate::report::HostIndex;
 
+/// A frame of the launching thread.
+fn frame(name: &str) -> Slice<'_> {
+    slice("python_function", name).on(1, 1)
+}
+
+/// A launch of 5 ns.
+fn call(at: i64, id: i64) -> Slice<'static> {
+    slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).at(at, 5).link(id)
+}
+
 /// A thread that works for 60 ns in one function and 20 ns in an op of another before it launches.
 fn waits() -> Fixture {
     let mut fixture = Fixture::default();
-    let frame = |name| slice("python_function", name).on(1, 1);
-    let call =
-        |at: i64, id: i64| slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).at(at, 5).link(id);
     fixture.push(frame("train.py(3): main").at(0, 200));
     fixture.push(call(5, 1));
     fixture.push(frame("data.py(7): decode").at(30, 60));
@@ -61,9 +68,6 @@ fn idle_time_until_a_launch_belongs_to_the_line_that_the_thread_is_in() {
 #[test]
 fn the_longest_gap_of_a_line_is_none_of_what_it_calls() {
     let mut fixture = Fixture::default();
-    let frame = |name| slice("python_function", name).on(1, 1);
-    let call =
-        |at: i64, id: i64| slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).at(at, 5).link(id);
     fixture.push(frame("train.py(3): main").at(0, 500));
     fixture.push(frame("data.py(7): decode").at(30, 60));
     fixture.push(frame("log.py(9): write").at(200, 20));
@@ -110,9 +114,6 @@ fn within_windows_only_their_time_counts() {
 #[test]
 fn a_frame_that_lost_its_end_ends_with_the_one_around_it() {
     let mut fixture = Fixture::default();
-    let frame = |name| slice("python_function", name).on(1, 1);
-    let call =
-        |at: i64, id: i64| slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).at(at, 5).link(id);
     fixture.push(frame("train.py(3): main").at(0, 1_000));
     fixture.push(call(5, 1));
     fixture.push(frame("data.py(7): decode").at(30, 60));
