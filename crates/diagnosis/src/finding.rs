@@ -241,9 +241,9 @@ mod tests {
         let rules = formats.rsplit_once("\n### Rules\n").expect("the heading").1;
         for rule in Rule::ALL {
             let id = format!("`{}`", rule.id());
-            let lines =
+            let mut lines =
                 rules.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
-            assert!(lines.into_iter().any(|ids| ids.contains(&id)), "docs/formats.md lacks {id}");
+            assert!(lines.any(|ids| ids.contains(&id)), "docs/formats.md lacks {id}");
         }
     }
 }

@@ -211,8 +211,8 @@ fn computes(facts: &Facts<'_>, findings: &[Finding], most: &WallRow) -> Option<S
     ))
 }
 
-/// That launches limit a device whose largest part is communication: without that it would be done hardly sooner, and in time for more of
-/// its window the CPU has yet to launch what follows. (Where collectives tell for which rank it waits, that is said instead.)
+/// That launches limit a device whose largest part is communication: without that it would be done hardly sooner, while late
+/// launches cost more. (Where collectives tell for which rank it waits, that is said instead.)
 fn by_launches(facts: &Facts<'_>, findings: &[Finding], most: &WallRow) -> Option<String> {
     if most.part != WallPart::Communication || !waiting(facts, most).is_empty() {
         return None;

@@ -160,8 +160,8 @@ impl Diagnosis {
         }
     }
 
-    /// Whether parts of the wall time that recording makes longer are large enough for the first sentence. Where no wall time is known,
-    /// the CPU's times are all that there is.
+    /// Whether parts of the wall time that recording makes longer are large enough for the first sentence, or the GPU runs dry although
+    /// its work is launched ahead. Where no wall time is known, the CPU's times are all that there is.
     fn waits_for_the_cpu(&self) -> bool {
         let of_cpu = |rows: &[WallRow]| {
             let rows = rows.iter().filter(|row| headline::is_of_cpu(row.part));

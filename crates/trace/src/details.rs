@@ -134,7 +134,7 @@ impl Details {
     /// The launch config of a kernel or launch.
     #[must_use]
     pub fn launch(&self, row: Row) -> Option<&LaunchConfig> {
-        self.configs.get(find(&self.launches, row)? as usize)
+        self.configs.get(self.launch_index(row)? as usize)
     }
 
     /// The same as an index of `configs`.

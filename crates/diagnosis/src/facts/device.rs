@@ -49,6 +49,12 @@ impl Device<'_> {
         if self.facts.has_one_device() { "The GPU".into() } else { format!("Device {}", self.name) }
     }
 
+    /// The same within a sentence: `Device 2`; `the GPU` where there is one.
+    #[must_use]
+    pub fn name_within(&self) -> String {
+        if self.facts.has_one_device() { "the GPU".into() } else { self.title() }
+    }
+
     /// The window that its busy share is told of: what the steps launched, else the span of work with a launch, else of all.
     #[must_use]
     pub fn busy(&self) -> Option<(Window, Busy)> {

@@ -63,7 +63,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 what,
                 time(covered),
                 time(idle),
-                if facts.has_one_device() { "the GPU".to_owned() } else { device.title() },
+                device.name_within(),
                 percent(100.0 * covered as f64 / idle.max(1) as f64)
             );
             Some(

@@ -82,7 +82,7 @@ fn of_device(facts: &Facts<'_>, device: &Device<'_>, is_dense: &[bool]) -> Optio
     let observation = format!(
         "Equal launches differ on {}: {} of {} with one grid and inputs of one size take {range}, and nothing else of this file runs \
          meanwhile.",
-        if facts.has_one_device() { "the GPU".to_owned() } else { device.title() },
+        device.name_within(),
         count(most.times.len() as u64),
         report::short_name(facts.trace.strings.get(most.kernel), NAME),
     );

@@ -47,7 +47,7 @@ pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
     let observation = format!(
         "Launches limit {} behind its communication: without any communication it would be done {} sooner at most, of {} that \
          are exposed.",
-        if facts.has_one_device() { "the GPU".to_owned() } else { device.title() },
+        device.name_within(),
         time(sooner_ns),
         time(exposed_ns),
     );

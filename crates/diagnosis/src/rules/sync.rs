@@ -46,7 +46,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             let caused = device.wall(WallPart::HostWaits);
             let covered = caused.map_or(0, |row| row.total_ns);
             let share = covered as f64 / window;
-            let gpu = if facts.has_one_device() { "the GPU".to_owned() } else { device.title() };
+            let gpu = device.name_within();
             // (What the CPU does after a wait before it launches is work of its own, which the wait lets the device see.)
             let until_next_ns = until_next_work(&device, &all);
             let is_more = until_next_ns as f64 - covered as f64 >= LEAST_SHARE * window;
