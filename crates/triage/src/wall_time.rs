@@ -264,7 +264,7 @@ pub struct WallTimes {
     pub device: String,
     /// The parts that have any time, in the order of the bar. Times are on the clock of the trace.
     pub parts: Vec<(WallPart, Vec<Interval>)>,
-    /// When each stage is, in the order in which they first come; empty if all of it is one stage. They are the window, too.
+    /// When each stage is, in the order in which they first come; empty if all of it is one stage. Together they cover the window.
     pub stages: Vec<(Stage, Vec<Interval>)>,
 }
 

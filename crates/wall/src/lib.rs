@@ -173,7 +173,7 @@ impl Wall {
             // (A copy from pageable memory blocks the CPU, although its call may be over before the copy is.)
             let copies = gpu.works[slice.work].kind == RawKind::Memcpy;
             // (A blocking copy begins before its call is over: with less to wait for, it begins as soon as it is launched.)
-            // (Nor does a graph launch its last kernels first: what follows another without a pause may have been there before.)
+            // (A call of a graph may still run when its kernels start: one that follows another without a pause may have been queued before.)
             let is_queued = by_graph[trace.name(launch).0 as usize] && !is_paused;
             let is_early = over_ns > slice.start_ns && (copies || is_queued);
             let from_ns = if is_early { begun_ns } else { over_ns };

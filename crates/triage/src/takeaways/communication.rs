@@ -7,7 +7,7 @@ use timeline::percent;
 use super::{COMMUNICATION_PCT, Seen, spans};
 use crate::collectives::Waiting;
 
-/// Collectives of known sizes stand for all from this share of their time on, in percent.
+/// Collectives that can be compared, by size or by place in a graph, stand for all from this share of their time on, in percent.
 const COMPARED_PCT: f64 = 50.0;
 /// Waiting for other ranks gets a sentence from this share of the compared collectives on, in percent.
 const WAITING_PCT: f64 = 10.0;
