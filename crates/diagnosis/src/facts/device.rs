@@ -51,7 +51,7 @@ impl Device<'_> {
 
     /// The same within a sentence: `Device 2`; `the GPU` where there is one.
     #[must_use]
-    pub fn name_within(&self) -> String {
+    pub(crate) fn name_within(&self) -> String {
         if self.facts.has_one_device() { "the GPU".into() } else { self.title() }
     }
 
