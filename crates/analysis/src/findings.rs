@@ -35,6 +35,7 @@ pub(crate) fn before_window(overview: &Overview, steps: &[StepRow]) -> Option<Fi
         hypothesis: "These kernels were launched before profiling started. They belong to an earlier step, of which the file \
                      contains only a part."
             .to_owned(),
+        first: String::new(),
         // (Where that is all, these tables are empty.)
         action: match share < ALL_PCT {
             true => format!(
@@ -42,6 +43,7 @@ pub(crate) fn before_window(overview: &Overview, steps: &[StepRow]) -> Option<Fi
             ),
             false => format!("Record again with {again}: the launches of all kernels are missing."),
         },
+        gain: String::new(),
         validation: "The count is 0 in a trace that starts on an idle GPU.".to_owned(),
         confidence: Confidence::High,
         evidence: vec!["kernels.before_window_ns".to_owned()],

@@ -32,6 +32,13 @@ pub struct Remedy {
     pub gates: Gates,
 }
 
+/// (Ids are unique.)
+impl PartialEq for Remedy {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
 /// The remedy of an id.
 #[must_use]
 pub fn remedy(id: &str) -> Option<&'static Remedy> {

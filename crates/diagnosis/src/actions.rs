@@ -25,6 +25,9 @@ const COMPILE: &str = "torch-compile";
 /// The one of a kernel that the framework has.
 const FRAMEWORK_KERNEL: &str = "framework-kernel";
 
+/// The one of a copy from pageable memory in the overlap table.
+const PIN: &str = "pin-host-memory";
+
 /// The one that saves memory and no time.
 const RELEASE_TENSORS: &str = "release-tensors";
 
@@ -260,17 +263,18 @@ fn of_finding(facts: &Facts<'_>, finding: &Finding) -> Option<Action> {
     let gates = if ids == BY_UPDATES { update_facts(facts) } else { gate_facts(facts) };
     let remedy = *applicable(ids, &gates).first()?;
     let evidence = finding.evidence.first()?;
-    let hypothesis = match REDUCES_OVERHEAD.contains(&remedy.id) {
-        true => format!("{}{}", finding.meaning, broken_by_reads(facts)),
-        false => finding.meaning.clone(),
+    let action = match REDUCES_OVERHEAD.contains(&remedy.id) {
+        true => format!("{}{}", remedy.action, broken_by_reads(facts)),
+        false => remedy.action.to_owned(),
     };
     Some(Action {
         rule: finding.rule.id().to_owned(),
         device: finding.device.clone(),
         observation: finding.observation.clone(),
-        action: remedy.action.to_owned(),
+        first: measure_first(facts, finding),
+        action,
         remedy: remedy.id,
-        hypothesis,
+        hypothesis: finding.meaning.clone(),
         bound_ns: match remedy.id {
             RELEASE_TENSORS => 0,
             _ => finding.bound_ns?,
@@ -288,24 +292,37 @@ fn of_finding(facts: &Facts<'_>, finding: &Finding) -> Option<Action> {
     })
 }
 
+/// What to measure before launches are made cheaper.
+fn measure_first(facts: &Facts<'_>, finding: &Finding) -> String {
+    let of_launches = matches!(finding.verdict, "launch_bound" | "host_bound");
+    let device = facts.device_of(finding).filter(|_| of_launches);
+    device.map_or_else(String::new, |device| device.measure_first())
+}
+
 /// What keeps a graph from being captured: a capture ends with an error where the CPU reads a value (documentation of `torch.cuda.graph`),
 /// and torch.compile splits its graph there.
 fn broken_by_reads(facts: &Facts<'_>) -> String {
     let (between, all) = (reads_between_launches(facts), n_read(facts));
     match between {
         0 => String::new(),
-        // (M6 counts all.)
-        n if (n as u64) < all => format!(
-            " No graph can be captured over {} of the {} values that the CPU reads from the GPU: the others are read before or after \
-             the launches of an iteration.",
-            report::units::count(n as u64),
-            report::units::count(all),
-        ),
-        1 => " No graph can be captured over the value that the CPU reads from the GPU.".to_owned(),
-        n => format!(
-            " No graph can be captured over the {} values that the CPU reads from the GPU.",
-            report::units::count(n as u64)
-        ),
+        1 if all == 1 => " No graph can be captured over the value that the CPU reads from the GPU: capture before and after it, or \
+                           move the read."
+            .to_owned(),
+        n => {
+            // (M6 counts all.)
+            let values = match (n as u64) < all {
+                true => format!("{} of the {}", report::units::count(n as u64), report::units::count(all)),
+                false => format!("the {}", report::units::count(n as u64)),
+            };
+            let others = match (n as u64) < all {
+                true => " The others are read before or after the launches of an iteration.",
+                false => "",
+            };
+            format!(
+                " No graph can be captured over {values} values that the CPU reads from the GPU: capture between these reads, or move \
+                 them.{others}"
+            )
+        }
     }
 }
 
@@ -371,8 +388,7 @@ fn has_loader(facts: &Facts<'_>) -> bool {
 
 /// Whether a row of the overlap table advises pinned memory already, with gates of its own.
 fn advises_pinned(facts: &Facts<'_>) -> bool {
-    let mut advice = facts.triage.overlap.iter().filter_map(|row| row.recommendation.as_deref());
-    advice.any(|advice| advice.contains("pinned"))
+    facts.triage.overlap.iter().filter_map(|row| row.advised).any(|remedy| remedy.id == PIN)
 }
 
 /// What a fused kernel saves without the profiler, where an iteration was timed, and why that is not what the recording shows.
@@ -423,11 +439,13 @@ fn of_triage(facts: &Facts<'_>) -> Vec<Action> {
 
 fn advised(facts: &Facts<'_>) -> Vec<Action> {
     let overlap = facts.triage.overlap.iter().filter_map(|row| {
+        let remedy = row.advised?;
         Some(Action {
             rule: "overlap".to_owned(),
             device: Some(row.device.clone()),
-            observation: row.reason.clone(),
-            action: row.recommendation.clone()?,
+            observation: row.because.clone(),
+            first: String::new(),
+            action: remedy.action.to_owned(),
             remedy: "",
             hypothesis: String::new(),
             bound_ns: row.savings_bound_ns?,
@@ -435,7 +453,7 @@ fn advised(facts: &Facts<'_>) -> Vec<Action> {
             bound_of: Whole::Steps,
             confidence: Confidence::Medium,
             place: row.python_scope.clone().unwrap_or_else(|| row.kernel_name.clone()),
-            validation: row.check.to_owned(),
+            validation: remedy.check.to_owned(),
             check: Place {
                 path: "overlap".to_owned(),
                 what: "The row of the overlap table".to_owned(),
@@ -458,6 +476,7 @@ fn advised(facts: &Facts<'_>) -> Vec<Action> {
             rule: "fuse".to_owned(),
             device: Some(row.device.clone()),
             observation,
+            first: String::new(),
             action: fused_action(row)?,
             remedy: row.remedy,
             hypothesis: format!("{}{capped}", row.estimate),
@@ -478,6 +497,7 @@ fn advised(facts: &Facts<'_>) -> Vec<Action> {
         rule: Rule::Precision.id().to_owned(),
         device: Some(plain.device.clone()),
         observation: plain.observation.clone(),
+        first: String::new(),
         action: plain.action.to_owned(),
         remedy: "",
         hypothesis: plain.gain.clone(),

@@ -374,9 +374,9 @@ fn at_line(facts: &Facts<'_>, most: &triage::WallRow) -> String {
                 && place.total_ns <= most.total_ns =>
         {
             format!(
-                " For {} of the time in which it waits for the CPU, the launching thread is in {}.",
-                time(place.total_ns),
-                place.name
+                " The launching thread is in {} for {} of the time in which it waits for the CPU.",
+                place.name,
+                time(place.total_ns)
             )
         }
         _ => String::new(),

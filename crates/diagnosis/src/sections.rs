@@ -66,7 +66,7 @@ impl Row for Action {
             title: "What to do",
             unit: Unit::Text,
             help: "What to do.",
-            cell: |row| row.action.as_str().into(),
+            cell: |row| Cell::Text(row.steps().into()),
         },
         Column {
             key: "observation",

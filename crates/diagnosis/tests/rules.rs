@@ -293,7 +293,7 @@ fn the_line_that_keeps_the_gpu_waiting_is_named_where_one_does() {
         }
         diagnosis(fixture)
     };
-    let line = "the launching thread is in prepare.py:12 tokenize";
+    let line = "launching thread is in prepare.py:12 tokenize";
     let found = with(true);
     assert!(found.headline.as_ref().is_some_and(|text| text.contains(line)), "{found:?}");
     let of_rules = found.findings.iter().filter(|finding| finding.meaning.contains(line));
@@ -640,13 +640,14 @@ fn only_a_value_that_is_read_between_launches_is_in_a_graphs_way() {
         }
         let found = diagnosis(fixture);
         let action = found.actions.iter().find(|action| action.rule == "M2").unwrap();
-        action
-            .hypothesis
-            .split_once("No graph can be captured over ")
-            .map(|(_, text)| text.to_owned())
+        action.action.split_once("No graph can be captured over ").map(|(_, text)| text.to_owned())
     };
     let said = |reads: &[i64]| with(reads, true).unwrap_or_default();
-    assert!(said(&[1_510_000]).starts_with("the 4 values that the CPU reads"));
+    assert!(
+        said(&[1_510_000]).starts_with(
+            "the 4 values that the CPU reads from the GPU: capture between these reads"
+        )
+    );
     assert_eq!(with(&[3_100_000], true), None, "after the last launch");
     assert_eq!(with(&[1_510_000], false), None, "a value of the CPU");
     // (As M6 counts them.)

@@ -35,7 +35,8 @@ pub struct IdlePlaces {
     pub host_ns: i64,
     /// The same by line of Python, most first: the line that says most of those around the innermost frame.
     pub lines: Vec<IdlePlace>,
-    /// The innermost line of Python that is open for three quarters of that time or more, with the time in which it is.
+    /// The innermost line of Python that a person wrote and that is open for three quarters of that time or more, with the time in
+    /// which it is.
     pub around: Option<IdlePlace>,
     /// The part outside frames, or in frames without a line that says anything.
     pub outside_lines_ns: i64,
@@ -368,7 +369,8 @@ fn by_line(
     most_first(sums.iter().map(place).collect())
 }
 
-/// The innermost line that is open for most of the parts: of the lines with that much, the one with least.
+/// The innermost line, of those that a person wrote, that is open for most of the parts: of the lines with that much, the one with
+/// least.
 fn around(
     slices: &Slices<'_>,
     lines: &mut Lines<'_>,
@@ -385,7 +387,7 @@ fn around(
             let name = trace.name(slice.row);
             let is_open = |outer: usize| trace.name(nested.slices[outer].row) == name;
             // (A call of itself counts once.)
-            if ns > 0 && lines.says(name) && !nested.chain(at).skip(1).any(is_open) {
+            if ns > 0 && lines.is_written(name) && !nested.chain(at).skip(1).any(is_open) {
                 let sum = sums.entry(name);
                 *sum = (sum.0 + ns, sum.1 + 1);
             }

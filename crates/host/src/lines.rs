@@ -41,6 +41,11 @@ impl<'a> Lines<'a> {
         self.rank(name) > FrameRank::PassesOn
     }
 
+    /// The same for what a person wrote: a compiler's code says where a kernel is launched, and no line to change.
+    pub(crate) fn is_written(&mut self, name: StringId) -> bool {
+        self.says(name) && self.rank(name) != FrameRank::Compiled
+    }
+
     /// How much a name says. (A script that calls a model is around every line of it: of the two the innermost is shown.)
     fn rank(&mut self, name: StringId) -> FrameRank {
         let (roots, text) = (&self.roots, self.trace.strings.get(name));

@@ -180,18 +180,13 @@ fn align(column: &TableColumn) -> &'static str {
 }
 
 fn push_finding(out: &mut String, finding: &Finding) {
-    // (The evidence is ids, for programs.)
-    let Finding { rule: _, observation, hypothesis, action, validation, confidence, evidence: _ } =
-        finding;
-    out.push_str(&format!("<article>\n<h3>{}</h3>\n<dl>\n", escaped(observation)));
-    let rows =
-        [("Likely reason", hypothesis), ("What to do", action), ("How to check", validation)];
-    for (label, text) in rows {
-        if !text.is_empty() {
-            out.push_str(&format!("<dt>{label}</dt><dd>{}</dd>\n", escaped(text)));
-        }
+    let (title, lines) = finding.lines();
+    out.push_str(&format!("<article>\n<h3>{}</h3>\n<dl>\n", escaped(title)));
+    for (label, text) in lines {
+        out.push_str(&format!("<dt>{label}</dt><dd>{}</dd>\n", escaped(&text)));
     }
-    out.push_str(&format!("<dt>Confidence</dt><dd>{}</dd>\n</dl>\n</article>\n", confidence.id()));
+    let confidence = finding.confidence.id();
+    out.push_str(&format!("<dt>Confidence</dt><dd>{confidence}</dd>\n</dl>\n</article>\n"));
 }
 
 #[cfg(test)]
@@ -211,7 +206,9 @@ mod tests {
             rule: "too-many-seeds".into(),
             observation: "1 204 seeds.".to_owned(),
             hypothesis: String::new(),
+            first: String::new(),
             action: "Spit.".to_owned(),
+            gain: String::new(),
             validation: "Count again.".to_owned(),
             confidence: Confidence::High,
             evidence: vec!["fruits.seeds".to_owned()],

@@ -52,19 +52,11 @@ fn titled(table: &Table) -> String {
 
 #[inline(never)]
 fn claim(finding: &Finding) -> String {
-    // (The evidence is ids, for programs.)
-    let Finding { rule, observation, hypothesis, action, validation, confidence, evidence: _ } =
-        finding;
-    let mut out = format!("\n**{}** (confidence: {})\n\n", inline(rule), confidence.id());
-    for (label, text) in [
-        ("Observation", observation),
-        ("Hypothesis", hypothesis),
-        ("Action", action),
-        ("Validation", validation),
-    ] {
-        if !text.is_empty() {
-            out.push_str(&format!("- {label}: {}\n", inline(text)));
-        }
+    let (title, lines) = finding.lines();
+    let (rule, confidence) = (inline(&finding.rule), finding.confidence.id());
+    let mut out = format!("\n**{}** ({rule}, confidence: {confidence})\n\n", inline(title));
+    for (label, text) in lines {
+        out.push_str(&format!("- {label}: {}\n", inline(&text)));
     }
     out
 }
@@ -238,7 +230,9 @@ mod tests {
             rule: "too-many-seeds".into(),
             observation: "1 204 seeds.".to_owned(),
             hypothesis: String::new(),
+            first: String::new(),
             action: "Spit.".to_owned(),
+            gain: String::new(),
             validation: "Count again.".to_owned(),
             confidence: Confidence::High,
             evidence: vec!["fruits.seeds".to_owned()],
@@ -264,11 +258,10 @@ Mostly \\*pear\\*.
 ### \n
 No drinks.
 
-**too-many-seeds** (confidence: high)
+**1 204 seeds.** (too-many-seeds, confidence: high)
 
-- Observation: 1 204 seeds.
-- Action: Spit.
-- Validation: Count again.
+- What to do: Spit.
+- How to check: Count again.
 "
         );
     }

@@ -79,12 +79,83 @@ pub struct Finding {
     pub observation: String,
     /// What that probably means.
     pub hypothesis: String,
+    /// What to measure before the action, and what would make that needless; empty where nothing is.
+    pub first: String,
     /// What to do.
     pub action: String,
+    /// What the action saves, in a few words after "Saves"; empty where that is not known. What has one is told by its action,
+    /// anything else by its observation.
+    pub gain: String,
     /// How to check that it helped.
     pub validation: String,
     /// How certain the claim is.
     pub confidence: Confidence,
     /// Where in the report the evidence is: `kernels.before_window_ns`.
     pub evidence: Vec<String>,
+}
+
+impl Finding {
+    /// Its title and the lines under it, each with its label: an action begins with what to do, anything else with what the file
+    /// shows. Empty lines are left out.
+    #[must_use]
+    pub fn lines(&self) -> (&str, Vec<(&'static str, Cow<'_, str>)>) {
+        // (The evidence is ids, for programs; the rule is one, too.)
+        let Self { observation, hypothesis, first, action, gain, validation, .. } = self;
+        let (title, lines) = if gain.is_empty() {
+            let then = ("What to do", Cow::from(action));
+            (
+                observation,
+                [("Likely reason", Cow::from(hypothesis)), ("First", Cow::from(first)), then],
+            )
+        } else {
+            let why = format!("{observation} {hypothesis}");
+            let (title, then) = if first.is_empty() { (action, "") } else { (first, &**action) };
+            (
+                title,
+                [
+                    ("Saves", Cow::from(gain)),
+                    ("Otherwise", Cow::from(then)),
+                    ("Why", Cow::from(why.trim_end().to_owned())),
+                ],
+            )
+        };
+        let lines = lines.into_iter().chain([("How to check", Cow::from(validation))]);
+        (title, lines.filter(|(_, text)| !text.is_empty()).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding() -> Finding {
+        Finding {
+            rule: "late-launches".into(),
+            observation: "The GPU stands still for 4 ms.".to_owned(),
+            hypothesis: String::new(),
+            first: String::new(),
+            action: "Use graphs.".to_owned(),
+            gain: String::new(),
+            validation: "The GPU is busier.".to_owned(),
+            confidence: Confidence::High,
+            evidence: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn an_action_begins_with_what_to_do_and_a_claim_with_what_is_shown() {
+        let labels = |of: &Finding| -> Vec<&'static str> {
+            of.lines().1.into_iter().map(|(label, _)| label).collect()
+        };
+        let claim = finding();
+        assert_eq!(claim.lines().0, claim.observation);
+        assert_eq!(labels(&claim), ["What to do", "How to check"]);
+        let action = Finding { gain: "at most 4 ms".to_owned(), ..finding() };
+        assert_eq!(action.lines().0, "Use graphs.");
+        assert_eq!(labels(&action), ["Saves", "Why", "How to check"]);
+        let measured = Finding { first: "Time it.".to_owned(), ..action };
+        let (title, lines) = measured.lines();
+        assert_eq!(title, "Time it.");
+        assert_eq!(lines[1], ("Otherwise", "Use graphs.".into()));
+    }
 }

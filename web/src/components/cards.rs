@@ -72,21 +72,16 @@ fn details(failure: &Failure) -> String {
 
 /// The card of a finding, with the title of the view that has the evidence and what shows it.
 pub fn finding_card(finding: &Finding, evidence: Option<(&str, Callback<()>)>) -> Html {
-    // (The evidence is ids, for programs.)
-    let Finding { rule, observation, hypothesis, action, validation, confidence, evidence: _ } =
-        finding;
-    let rows =
-        [("Likely reason", hypothesis), ("What to do", action), ("How to check", validation)];
+    let (title, lines) = finding.lines();
+    let rule = finding.rule.to_string();
     html! {
-        <section class="card finding" data-testid="finding" data-rule={rule.to_string()}>
-            <h2>{ icon("note") }{ observation }</h2>
+        <section class="card finding" data-testid="finding" data-rule={rule}>
+            <h2>{ icon("note") }{ title }</h2>
             <dl>
-                { for rows.into_iter().filter(|(_, text)| !text.is_empty()).map(|(label, text)| html! {
-                    <><dt>{ label }</dt><dd>{ text }</dd></>
-                }) }
+                { for lines.iter().map(|(label, text)| html! { <><dt>{ *label }</dt><dd>{ text.as_ref() }</dd></> }) }
             </dl>
             <p class="card-meta">
-                { format!("Confidence: {}", confidence.id()) }
+                { format!("Confidence: {}", finding.confidence.id()) }
                 if let Some((view, on_open)) = evidence {
                     { " · " }
                     <button class="link" onclick={on_open.reform(|_: MouseEvent| ())} data-testid="finding-open">

@@ -137,6 +137,7 @@ fn action_json(rank: u32, action: &Action) -> Value {
         "device": action.device,
         "observation": action.observation,
         "hypothesis": action.hypothesis,
+        "first": action.first,
         "action": action.action,
         "expected_impact": action.impact(),
         "bound_ns": action.bound_ns,

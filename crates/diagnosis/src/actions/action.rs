@@ -16,6 +16,8 @@ pub struct Action {
     pub observation: String,
     /// What that means; empty where the observation says all.
     pub hypothesis: String,
+    /// What to measure before that is done, and what would make it needless; empty where nothing is.
+    pub first: String,
     /// What to do.
     pub action: String,
     /// Its row in the table of remedies; empty for rows of the overlap table.
@@ -113,6 +115,15 @@ impl Action {
         format!("{} {}.", self.validation, self.check.sentence())
     }
 
+    /// What to do, from the first step on.
+    #[must_use]
+    pub(crate) fn steps(&self) -> String {
+        match self.first.as_str() {
+            "" => self.action.clone(),
+            first => format!("{first} Otherwise: {}", self.action),
+        }
+    }
+
     /// As a card.
     #[must_use]
     pub fn finding(&self) -> report::Finding {
@@ -122,9 +133,11 @@ impl Action {
         };
         report::Finding {
             rule: self.rule.clone().into(),
-            observation: format!("Saves {}", self.impact()),
-            hypothesis: self.reason(),
+            observation: self.observation.clone(),
+            hypothesis: self.hypothesis.clone(),
+            first: self.first.clone(),
             action: format!("{}{place}", self.action),
+            gain: self.impact(),
             validation: self.how_to_check(),
             confidence: self.confidence,
             evidence: vec![self.check.path.clone()],

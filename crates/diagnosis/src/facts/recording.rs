@@ -43,24 +43,44 @@ impl Device<'_> {
         if self.slowed_by_recording().is_some() { Confidence::Low } else { Confidence::High }
     }
 
-    /// What to measure before launches are made cheaper; empty where they are late without the profiler, too.
+    /// What late launches cost without the profiler; empty where they are late without it, too.
     #[must_use]
-    pub(crate) fn measure_first(&self) -> String {
+    pub(crate) fn costs_unrecorded(&self) -> String {
         if let Some(timed) = self.timed_as_recorded() {
             return timed.sentence();
         }
         let Some((busy_ns, window_ns)) = self.slowed_by_recording() else { return String::new() };
-        let first =
-            " Time this without the profiler first: recording slows the CPU and not the GPU.";
-        // (The work that steps launch may run after them: then the bar is not all of it.)
-        if self.facts.wall.iter().any(|row| row.of_steps) {
-            return first.to_owned();
+        let slows = " Recording slows the CPU and not the GPU";
+        match self.has_steps() {
+            true => format!("{slows}."),
+            false => format!(
+                "{slows}: without the profiler it takes between about {} (the GPU's work, without communication) and {} (as recorded).",
+                time(busy_ns),
+                time(window_ns)
+            ),
         }
-        format!(
-            "{first} It takes between about {} (the GPU's work, without communication) and {} (as recorded); near the first, launches cost \
-             nothing.",
-            time(busy_ns),
-            time(window_ns)
-        )
+    }
+
+    /// What to measure before launches are made cheaper; empty where that is known, or they are late without the profiler, too.
+    #[must_use]
+    pub(crate) fn measure_first(&self) -> String {
+        if self.timed_as_recorded().is_some() {
+            return String::new();
+        }
+        match self.slowed_by_recording() {
+            None => String::new(),
+            Some(_) if self.has_steps() => {
+                "Time a step without the profiler: if it takes much less than here, launches may cost nothing.".to_owned()
+            }
+            Some((busy_ns, _)) => format!(
+                "Time it without the profiler: if it takes about {}, the GPU's work, launches cost nothing.",
+                time(busy_ns)
+            ),
+        }
+    }
+
+    /// Whether its bar is of steps: the work that they launch may run after them, so that the bar is not all of it.
+    fn has_steps(&self) -> bool {
+        self.facts.wall.iter().any(|row| row.of_steps)
     }
 }

@@ -66,7 +66,7 @@ fn late(facts: &Facts<'_>) -> Vec<Finding> {
                 "{}{}{}",
                 device.where_it_waits(),
                 facts.in_one_iteration(&late),
-                device.measure_first()
+                device.costs_unrecorded()
             );
             Some(finding.means(text.trim()))
         })

@@ -55,7 +55,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                         "Fewer or cheaper launches shorten it.{} {}{}",
                         facts.in_one_iteration(&LATE),
                         device.where_it_waits(),
-                        device.measure_first()
+                        device.costs_unrecorded()
                     )
                     .trim_end(),
                 )

@@ -100,7 +100,9 @@ pub(crate) fn advice(device: &str, what_if: &WhatIf) -> Vec<Finding> {
             rule: lever.rule.into(),
             observation,
             hypothesis: lever.why.to_owned(),
+            first: String::new(),
             action: format!("Set PYTORCH_CUDA_ALLOC_CONF={}{}.", run.setting, lever.caution),
+            gain: String::new(),
             // (The observation has the figures.)
             validation: String::new(),
             confidence: if what_if.covers_the_run() { Confidence::Medium } else { Confidence::Low },

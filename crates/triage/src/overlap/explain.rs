@@ -66,7 +66,8 @@ pub(super) fn signal(figures: &Figures<'_>) -> String {
     )
 }
 
-pub(super) fn reason(figures: &Figures<'_>) -> String {
+/// What the file shows of a row.
+fn observed(figures: &Figures<'_>) -> Vec<String> {
     let mut sentences = vec![exposure(figures)];
     match figures.lever {
         Lever::Overlap if figures.saving == Saving::Hidden && figures.advised.is_some() => {
@@ -82,6 +83,20 @@ pub(super) fn reason(figures: &Figures<'_>) -> String {
     if figures.pageable {
         sentences.push("Its host side is pageable memory, so the CPU waits for it.".to_owned());
     }
+    sentences
+}
+
+/// Why a row is advised, without what to do, the bound itself and how to check, which stand beside it.
+pub(super) fn because(figures: &Figures<'_>) -> String {
+    let mut sentences = observed(figures);
+    sentences.extend(figures.advised.map(|remedy| remedy.why.to_owned()));
+    sentences.push(format!("The bound is an estimate: {}", estimate(figures)));
+    sentences.join(" ")
+}
+
+/// The same with all of these, in one text.
+pub(super) fn reason(figures: &Figures<'_>) -> String {
+    let mut sentences = observed(figures);
     let without = figures.lever.without_advice();
     let dependent = figures.lever == Lever::Overlap
         && figures.saving == Saving::Hidden
@@ -129,6 +144,17 @@ fn savings(figures: &Figures<'_>) -> Option<String> {
             "Moving it saves no wall time: there is no compute to hide it, or the GPU waits for the CPU.".to_owned()
         });
     }
+    Some(format!(
+        "This saves at most {} ({} of {span}). It is an estimate: {}",
+        units::time(saved_ns),
+        units::percent(percent(saved_ns, span_ns)),
+        estimate(figures)
+    ))
+}
+
+/// What the bound rests on.
+fn estimate(figures: &Figures<'_>) -> String {
+    let collective = figures.lever == Lever::Overlap;
     let because = if figures.saving == Saving::Latency {
         "the latency of each collective, as long as the shortest ones take, and the CPU time of its launch; the bytes stay"
     } else if figures.saving == Saving::Half {
@@ -148,11 +174,7 @@ fn savings(figures: &Figures<'_>) -> Option<String> {
     } else {
         "; no launches are recorded, so it is unknown where the GPU waits for the CPU"
     };
-    Some(format!(
-        "This saves at most {} ({} of {span}). It is an estimate: {because}{limit}.",
-        units::time(saved_ns),
-        units::percent(percent(saved_ns, span_ns)),
-    ))
+    format!("{because}{limit}.")
 }
 
 fn exposure(figures: &Figures<'_>) -> String {

@@ -1,5 +1,6 @@
 //! The rows of the overlap table.
 
+use catalog::remedies::Remedy;
 use catalog::{Category, OverlapClass};
 use report::{Cell, Column, Row, RowKey, Unit};
 use serde::Serialize;
@@ -70,9 +71,12 @@ pub struct OverlapRow {
     pub formal_signal: String,
     /// Why, in words, with the figures that decided.
     pub reason: String,
-    /// How a new trace shows that the advice was followed; empty without advice.
+    /// Why it is advised, without what the columns beside it say.
     #[serde(skip)]
-    pub check: &'static str,
+    pub because: String,
+    /// The remedy that is advised.
+    #[serde(skip)]
+    pub advised: Option<&'static Remedy>,
     /// The number of the longest instance's event in the file, from 0.
     pub representative: u32,
     /// The surroundings of that instance.

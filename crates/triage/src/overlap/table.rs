@@ -7,7 +7,7 @@ use catalog::remedies::{Remedy, RunFacts, RunType, applicable};
 use catalog::{CopyRoute, copy_route, is_pageable, is_pinned};
 
 use super::context::context;
-use super::explain::{Figures, Saving, reason, signal};
+use super::explain::{Figures, Saving, because, reason, signal};
 use super::groups::{Group, StageSums, candidates, groups, is_judged, stages};
 use super::note::note;
 use super::risk::{Evidence, Neighbours, Risk, Surroundings};
@@ -326,7 +326,8 @@ fn row(facts: &Facts<'_>, stage: &StageSums, group: &Group, verdict: Verdict) ->
         context,
         recommendation: advice.map(|(_, what)| what),
         reason,
-        check: advised.map_or("", |remedy| remedy.check),
+        because: because(&figures),
+        advised,
     }
 }
 

@@ -104,6 +104,9 @@ fn wall(props: &Props) -> Html {
             }
             { step_picker(props) }
             { for diagnosis.bars.iter().filter(is_of).map(bar) }
+            if !diagnosis.actions.is_empty() {
+                <h2 class="first">{ "What to do first" }</h2>
+            }
             { for diagnosis.actions.iter().take(FIRST_ACTIONS).map(card) }
             if diagnosis.actions.is_empty() && !diagnosis.bars.is_empty() {
                 <p class="hint" data-testid="no-action">{ &diagnosis.without_actions }</p>
