@@ -43,6 +43,7 @@ pub(crate) fn before_window(overview: &Overview, steps: &[StepRow]) -> Option<Fi
             ),
             false => format!("Record again with {again}: the launches of all kernels are missing."),
         },
+        place: String::new(),
         gain: String::new(),
         validation: "The count is 0 in a trace that starts on an idle GPU.".to_owned(),
         confidence: Confidence::High,

@@ -17,13 +17,19 @@ const PASS_ON: [&str; 14] = [
     "decorate_context", "inner", "_fn", "compile_wrapper", "wrapped", "run_until_complete", "_wrapped", "__get__",
 ];
 
-/// Modules that wrap calls to measure or to register them.
-const PASS_ON_MODULES: [&str; 5] = [
+/// Modules that wrap calls to measure or to register them, and those of torch.compile that call compiled code.
+const PASS_ON_MODULES: [&str; 11] = [
     "torch_guard.py",
     "kernel_shape_profiler.py",
     "torch/_ops.py",
     "vllm/_custom_ops.py",
     "vllm/_aiter_ops.py",
+    "torch/_dynamo/eval_frame.py",
+    "torch/_functorch/aot_autograd.py",
+    "torch/_functorch/_aot_autograd/runtime_wrappers.py",
+    "torch/_functorch/_aot_autograd/utils.py",
+    "torch/_inductor/output_code.py",
+    "torch/_inductor/utils.py",
 ];
 
 /// Parts of packages that only hand collectives and copies between devices on: the model's line that asks for one says
@@ -168,6 +174,7 @@ mod tests {
             ("/var/torchinductor_root/ys/cys3.py", "call", "torchinductor/ys/cys3.py", FrameRank::Compiled),
             ("diffusers/pipelines/flux/pipeline_flux.py", "__call__", "diffusers/pipelines/flux/pipeline_flux.py", FrameRank::Model),
             ("vllm/compilation/decorators.py", "__call__", "vllm/compilation/decorators.py", FrameRank::PassesOn),
+            ("/opt/lib/python3.12/site-packages/torch/_inductor/utils.py", "run", "torch/_inductor/utils.py", FrameRank::PassesOn),
             ("inspect.py", "signature", "inspect.py", FrameRank::Stdlib),
             ("csrc/cpp_itfs/pa/pa_ragged.py", "paged_attention_ragged", "csrc/cpp_itfs/pa/pa_ragged.py", FrameRank::Package),
             ("aiter/tuned_gemm.py", "torch_gemm", "aiter/tuned_gemm.py", FrameRank::Package),

@@ -263,18 +263,18 @@ fn of_finding(facts: &Facts<'_>, finding: &Finding) -> Option<Action> {
     let gates = if ids == BY_UPDATES { update_facts(facts) } else { gate_facts(facts) };
     let remedy = *applicable(ids, &gates).first()?;
     let evidence = finding.evidence.first()?;
-    let action = match REDUCES_OVERHEAD.contains(&remedy.id) {
-        true => format!("{}{}", remedy.action, broken_by_reads(facts)),
-        false => remedy.action.to_owned(),
+    let hypothesis = match REDUCES_OVERHEAD.contains(&remedy.id) {
+        true => format!("{}{}", finding.meaning, broken_by_reads(facts)),
+        false => finding.meaning.clone(),
     };
     Some(Action {
         rule: finding.rule.id().to_owned(),
         device: finding.device.clone(),
         observation: finding.observation.clone(),
         first: measure_first(facts, finding),
-        action,
+        action: remedy.action.to_owned(),
         remedy: remedy.id,
-        hypothesis: finding.meaning.clone(),
+        hypothesis,
         bound_ns: match remedy.id {
             RELEASE_TENSORS => 0,
             _ => finding.bound_ns?,

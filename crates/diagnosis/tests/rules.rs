@@ -640,7 +640,10 @@ fn only_a_value_that_is_read_between_launches_is_in_a_graphs_way() {
         }
         let found = diagnosis(fixture);
         let action = found.actions.iter().find(|action| action.rule == "M2").unwrap();
-        action.action.split_once("No graph can be captured over ").map(|(_, text)| text.to_owned())
+        action
+            .hypothesis
+            .split_once("No graph can be captured over ")
+            .map(|(_, text)| text.to_owned())
     };
     let said = |reads: &[i64]| with(reads, true).unwrap_or_default();
     assert!(

@@ -208,6 +208,7 @@ mod tests {
             hypothesis: String::new(),
             first: String::new(),
             action: "Spit.".to_owned(),
+            place: String::new(),
             gain: String::new(),
             validation: "Count again.".to_owned(),
             confidence: Confidence::High,

@@ -83,6 +83,8 @@ pub struct Finding {
     pub first: String,
     /// What to do.
     pub action: String,
+    /// Where: a line of Python, an op or a kernel; empty if all over the run.
+    pub place: String,
     /// What the action saves, in a few words after "Saves"; empty where that is not known. What has one is told by its action,
     /// anything else by its observation.
     pub gain: String,
@@ -100,7 +102,7 @@ impl Finding {
     #[must_use]
     pub fn lines(&self) -> (&str, Vec<(&'static str, Cow<'_, str>)>) {
         // (The evidence is ids, for programs; the rule is one, too.)
-        let Self { observation, hypothesis, first, action, gain, validation, .. } = self;
+        let Self { observation, hypothesis, first, action, place, gain, validation, .. } = self;
         let (title, lines) = if gain.is_empty() {
             let then = ("What to do", Cow::from(action));
             (
@@ -119,7 +121,9 @@ impl Finding {
                 ],
             )
         };
-        let lines = lines.into_iter().chain([("How to check", Cow::from(validation))]);
+        let lines = lines
+            .into_iter()
+            .chain([("Where", Cow::from(place)), ("How to check", Cow::from(validation))]);
         (title, lines.filter(|(_, text)| !text.is_empty()).collect())
     }
 }
@@ -135,6 +139,7 @@ mod tests {
             hypothesis: String::new(),
             first: String::new(),
             action: "Use graphs.".to_owned(),
+            place: "train.py:12 step".to_owned(),
             gain: String::new(),
             validation: "The GPU is busier.".to_owned(),
             confidence: Confidence::High,
@@ -149,10 +154,10 @@ mod tests {
         };
         let claim = finding();
         assert_eq!(claim.lines().0, claim.observation);
-        assert_eq!(labels(&claim), ["What to do", "How to check"]);
+        assert_eq!(labels(&claim), ["What to do", "Where", "How to check"]);
         let action = Finding { gain: "at most 4 ms".to_owned(), ..finding() };
         assert_eq!(action.lines().0, "Use graphs.");
-        assert_eq!(labels(&action), ["Saves", "Why", "How to check"]);
+        assert_eq!(labels(&action), ["Saves", "Why", "Where", "How to check"]);
         let measured = Finding { first: "Time it.".to_owned(), ..action };
         let (title, lines) = measured.lines();
         assert_eq!(title, "Time it.");

@@ -18,6 +18,7 @@ pub(crate) fn put(
         hypothesis,
         first: String::new(),
         action,
+        place: String::new(),
         gain: String::new(),
         validation,
         confidence,

@@ -127,16 +127,13 @@ impl Action {
     /// As a card.
     #[must_use]
     pub fn finding(&self) -> report::Finding {
-        let place = match self.place.as_str() {
-            "" => String::new(),
-            place => format!(" At {place}."),
-        };
         report::Finding {
             rule: self.rule.clone().into(),
             observation: self.observation.clone(),
             hypothesis: self.hypothesis.clone(),
             first: self.first.clone(),
-            action: format!("{}{place}", self.action),
+            action: self.action.clone(),
+            place: self.place.clone(),
             gain: self.impact(),
             validation: self.how_to_check(),
             confidence: self.confidence,

@@ -102,6 +102,7 @@ pub(crate) fn advice(device: &str, what_if: &WhatIf) -> Vec<Finding> {
             hypothesis: lever.why.to_owned(),
             first: String::new(),
             action: format!("Set PYTORCH_CUDA_ALLOC_CONF={}{}.", run.setting, lever.caution),
+            place: String::new(),
             gain: String::new(),
             // (The observation has the figures.)
             validation: String::new(),
