@@ -148,6 +148,8 @@ pub struct RunFacts {
     pub equal_inputs: Option<bool>,
     /// All tensors of the matrix products are of 16 bits.
     pub half: Option<bool>,
+    /// The GPU has faster convolutions for images whose channels come last, in the number format of the convolutions.
+    pub faster_nhwc: Option<bool>,
     /// The data loader loads in the process that trains (`num_workers=0`).
     pub single_process_loader: Option<bool>,
     /// The NVIDIA compute capability as `major * 10 + minor`: 90 is an H100.
@@ -211,6 +213,8 @@ pub enum Gate {
     EqualInputs,
     /// The number format.
     Precision,
+    /// What the GPU has for images whose channels come last.
+    Nhwc,
     /// How the data loader works.
     Loader,
     /// The compute capability.
@@ -272,6 +276,8 @@ pub struct Gates {
     pub equal_inputs: Option<bool>,
     /// Whether the matrix products are of 16 bits.
     pub half: Option<bool>,
+    /// Whether convolutions are faster where the channels come last.
+    pub faster_nhwc: Option<bool>,
     /// Whether the data loader loads in the process that trains.
     pub single_process_loader: Option<bool>,
     /// The least and the greatest NVIDIA compute capability. GPUs of other vendors pass.
@@ -317,6 +323,7 @@ pub(crate) const OPEN: Gates = Gates {
     zero_grad: None,
     equal_inputs: None,
     half: None,
+    faster_nhwc: None,
     single_process_loader: None,
     sm: None,
     compiled: None,
@@ -366,6 +373,7 @@ impl Gates {
             zero_grad,
             equal_inputs,
             half,
+            faster_nhwc,
             single_process_loader,
             sm: _,
             compiled,
@@ -397,6 +405,7 @@ impl Gates {
             (agrees(zero_grad, facts.zero_grad), Gate::ZeroGrad),
             (agrees(equal_inputs, facts.equal_inputs), Gate::EqualInputs),
             (agrees(half, facts.half), Gate::Precision),
+            (agrees(faster_nhwc, facts.faster_nhwc), Gate::Nhwc),
             (agrees(single_process_loader, facts.single_process_loader), Gate::Loader),
             (self.allows_capability(facts), Gate::Capability),
             (agrees(compiled, facts.compiled), Gate::Compiled),

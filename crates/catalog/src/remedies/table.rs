@@ -410,6 +410,7 @@ pub(super) const REMEDIES: &[Remedy] = &[
             platforms: &[Platform::Cuda],
             stacks: OWN_CODE,
             compiled: Some(false),
+            faster_nhwc: Some(true),
             ..OPEN
         },
     },
