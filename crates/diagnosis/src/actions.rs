@@ -117,6 +117,7 @@ const BY_LAUNCHES: &[&str] = &[
     "vllm-batch-graph",
     "vllm-compiled-graph",
     "sglang-batch-graph",
+    "larger-calls",
     "cuda-graph",
     "recurrent-graph",
     "hip-graph",

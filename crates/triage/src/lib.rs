@@ -96,6 +96,8 @@ pub use unrecorded::LostCalls;
 pub use wall_stages::{StageWall, stage_wall_table};
 pub use wall_time::{WallPart, WallRow, WallTimes};
 
+use catalog::Platform;
+use catalog::architectures::peak_of;
 use host::HostIndex;
 use timeline::Options;
 use trace::{Details, Flags, Phase, Trace, each_row};
@@ -170,13 +172,15 @@ pub fn triage_kept(
     let slices = counted(&options.slices, &before, step.is_some());
     let mut gpu = Gpu::new(trace, platform, &before, &slices);
     by_op::classify(&mut gpu, &linker);
-    let arch = arch::observed(&gpu, platform);
+    let arch = arch::observed(&gpu, platform, sources.details);
+    let by_units = arch::by_units(&gpu, sources.details).filter(|_| platform == Platform::Cuda);
     let devices = gpu.by_device();
     let given = Given::of(sources);
     let framework = framework::framework(trace);
     let mut run = RunContext::of(trace, platform, framework.framework);
     run.facts.sm = arch.observed_arch.strip_prefix("sm_").and_then(|digits| digits.parse().ok());
-    let peak = precision::peak(trace);
+    let peak = precision::peak(trace)
+        .or_else(|| peak_of(by_units.filter(|row| !row.name.is_empty())?.name, None, None));
     let mut sides = Sides::of(trace);
     let first_ns = first_ns(trace);
     let zero_ns = trace.part.as_ref().map_or(first_ns, |part| part.file_start_ns);

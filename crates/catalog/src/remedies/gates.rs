@@ -173,6 +173,8 @@ pub struct RunFacts {
     pub recurrent: Option<bool>,
     /// Most of the late launches are those of prefills, which no graph launches.
     pub prefill: Option<bool>,
+    /// Each call of an outermost module launches one kernel at most: a graph of it saves no launch.
+    pub single_kernel_calls: Option<bool>,
     /// The month of the recording, as `year * 100 + month`; where the file names the version of PyTorch, what
     /// [`released`](super::released) has for it.
     pub recorded: Option<u32>,
@@ -237,6 +239,8 @@ pub enum Gate {
     Recurrent,
     /// Prefill or decode.
     Prefill,
+    /// How many kernels a call launches.
+    Kernels,
     /// When the trace was recorded.
     Released,
 }
@@ -300,6 +304,8 @@ pub struct Gates {
     pub recurrent: Option<bool>,
     /// Whether most of the late launches are those of prefills without graphs.
     pub prefill: Option<bool>,
+    /// Whether each call of an outermost module launches one kernel at most.
+    pub single_kernel_calls: Option<bool>,
     /// The month in which what the remedy uses was released, as `year * 100 + month`. A trace that was recorded before is of a
     /// version that lacks it; one without a date passes.
     pub since: Option<u32>,
@@ -335,6 +341,7 @@ pub(crate) const OPEN: Gates = Gates {
     foreach: None,
     recurrent: None,
     prefill: None,
+    single_kernel_calls: None,
     since: None,
 };
 
@@ -385,6 +392,7 @@ impl Gates {
             foreach,
             recurrent,
             prefill,
+            single_kernel_calls,
             since: _,
         } = *self;
         let platform = Some(facts.platform).filter(|platform| *platform != Platform::Unknown);
@@ -417,6 +425,7 @@ impl Gates {
             (agrees(foreach, facts.foreach), Gate::Foreach),
             (agrees(recurrent, facts.recurrent), Gate::Recurrent),
             (agrees(prefill, facts.prefill), Gate::Prefill),
+            (agrees(single_kernel_calls, facts.single_kernel_calls), Gate::Kernels),
             (self.is_released(facts), Gate::Released),
         ];
         gates.into_iter().find(|(open, _)| !open).map(|(_, gate)| gate)

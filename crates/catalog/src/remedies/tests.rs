@@ -37,6 +37,7 @@ const TRAINING: RunFacts = RunFacts {
     foreach: None,
     recurrent: Some(false),
     prefill: Some(false),
+    single_kernel_calls: Some(false),
     recorded: None,
 };
 
