@@ -256,11 +256,14 @@ pub(super) fn plain_products(
     Some(PlainProducts {
         device: gpu.device().to_owned(),
         observation: format!(
-            "{} of 32-bit floats run without tensor cores for {} ({} of GPU time{}).",
+            "{} of 32-bit floats run without tensor cores for {} ({} of {}).",
             plain.what(),
             units::time(total_ns),
             units::percent(percent(total_ns, all_ns)),
-            warm.map_or_else(String::new, |warm| format!(" of {}", warm.warm.told())),
+            warm.map_or_else(
+                || "GPU time".to_owned(),
+                |warm| format!("the GPU time of {}", warm.warm.told())
+            ),
         ),
         action: faster.how(),
         gain: format!("{gain}{}", plain.shared()),

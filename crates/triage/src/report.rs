@@ -177,6 +177,29 @@ impl TriageReport {
             .when_empty(self.nothing())
     }
 
+    /// What the table of categories has in its only row, as a sentence: in place of it. `None` where it has several.
+    #[must_use]
+    pub fn only_category(&self) -> Option<String> {
+        let first = self.kernels.first()?;
+        let is_first =
+            |row: &KernelTableRow| (row.category, row.family) == (first.category, first.family);
+        self.kernels.iter().all(is_first).then(|| {
+            format!(
+                "All GPU slices are of one category and family: {}, {}.",
+                first.category.title(),
+                first.family.title()
+            )
+        })
+    }
+
+    /// Whether the table of stages has one row, of no stage: its figures are those of the run, and documents have a sentence in its place.
+    fn no_stage(&self) -> Option<String> {
+        match &self.stages[..] {
+            [only] if only.stage == Stage::All => Some(format!("Stages: {}.", only.recognised_by)),
+            _ => None,
+        }
+    }
+
     /// Kernels by name alone, over all stages; `None` where one stage has all of them, so that it would say the same.
     #[must_use]
     pub fn merged_table(&self) -> Option<Table> {
@@ -248,9 +271,12 @@ impl TriageReport {
         triage.intro.extend(coverage.sentence());
         triage.intro.extend(coverage.captures_sentence());
         triage.intro.extend(coverage.mapping_sentence());
+        triage.intro.extend(self.no_stage());
+        let no_stage = self.no_stage();
         triage.tables.push(
             self.of_all(table_of(Table::of("stages", "Stages", stages)))
                 .summing(if several { &SUMS } else { &SUMS_AND_SHARE })
+                .only_on_page(no_stage.is_some())
                 .when_empty(self.nothing()),
         );
 
