@@ -182,7 +182,11 @@ pub fn triage_artifacts(triaged: &Triaged<'_>) -> Result<Vec<Artifact>, serde_js
     let mut sections = triage.sections(cutoff_pct);
     // (The page has it among the figures of the breakdown.)
     if let Some(first) = sections.first_mut() {
-        first.tables.push(triage.matrix());
+        let matrix = triage.matrix();
+        match triage.only_category() {
+            Some(text) => first.intro.push(text),
+            None => first.tables.push(matrix),
+        }
     }
     artifacts(&ArtifactInput {
         decoded,

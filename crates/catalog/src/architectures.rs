@@ -1,7 +1,9 @@
 //! Maps device names, and architecture words in kernel names, to architectures and peak rates.
 
+mod by_units;
 mod peaks;
 
+pub use by_units::{ByUnits, by_units};
 pub use peaks::{Peak, peak_of};
 
 /// One device.

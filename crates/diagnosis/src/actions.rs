@@ -120,6 +120,7 @@ const BY_LAUNCHES: &[&str] = &[
     "vllm-batch-graph",
     "vllm-compiled-graph",
     "sglang-batch-graph",
+    "larger-calls",
     "cuda-graph",
     "recurrent-graph",
     "hip-graph",
@@ -398,7 +399,7 @@ fn without_profiler(facts: &Facts<'_>, row: &triage::FuseRow, bound_ns: i64) -> 
     let Some(timed) = device.as_ref().and_then(Device::timed_as_recorded) else {
         return (bound_ns, String::new());
     };
-    // (What goes away is of all iterations, the bound of the warm ones: where some are cold, the recording's is kept.)
+    // (An iteration was timed warm, and what a recording with cold ones has of the others is not known to be like it.)
     let is_work = timed.is_work() && facts.left_out().is_none();
     let most_ns = if is_work { bound_ns.max(gone_ns) } else { bound_ns };
     let most_ns = most_ns.min(gone_ns.saturating_add(timed.rest_in_all_ns())).min(timed.all_ns());
@@ -427,12 +428,13 @@ fn fused_action(row: &triage::FuseRow) -> Option<String> {
     }
 }
 
-/// The advised rows of the overlap and the fusion table, and the number format of products. Their bounds are of all iterations.
+/// The advised rows of the overlap and the fusion table, and the number format of products. Bounds of the first are of all iterations.
 fn of_triage(facts: &Facts<'_>) -> Vec<Action> {
     let mut all = advised(facts);
     if let Some((_, n)) = facts.left_out() {
         let text = format!("The bound covers all {n} iterations, including the cold ones.");
-        all.iter_mut().for_each(|action| action.add(&text));
+        let of_all = all.iter_mut().filter(|action| action.rule == "overlap");
+        of_all.for_each(|action| action.add(&text));
     }
     all
 }

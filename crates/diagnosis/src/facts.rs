@@ -177,7 +177,7 @@ impl<'a> Facts<'a> {
             iteration_ns: None,
         };
         facts.iterations = Iterations::of(&Run { trace, slices, gpu, triage, details });
-        facts.warm = facts.iterations.as_ref().and_then(Iterations::warm_windows);
+        facts.warm = facts.iterations.as_ref().and_then(|found| found.warm_windows.clone());
         // (Of the time that the bar is of.)
         facts.matched = Matched::of(slices, gpu, details, facts.warm.as_deref());
         if let Some(warm) = &facts.warm {

@@ -1,30 +1,22 @@
 //! Iterations: the profiler's steps, an engine's passes, or a range that comes again and again; where the time of each goes, which
-//! are cold, and why the slowest is slow.
-//!
-//! Rules, in order: two steps of the profiler or more; at least three passes of a serving engine, by their annotations; at least
-//! three steps of an optimizer, by PyTorch's annotations; at least three ranges of one name that fill 80% of the time from the first to
-//! the last; a single step. Ranges must hold half of the launches (of the ops, without a GPU). Nothing is told from the rhythm of
-//! kernels.
+//! are cold, and why the slowest is slow. Triage finds them ([`triage::Ranges`]).
 
-mod cold;
-mod find;
 mod pace;
 mod sections;
 mod slow;
 
 use std::collections::BTreeMap;
 
+use host::Slices;
 use host::links::{DeviceId, GpuSide};
 use host::numbers::Stats;
-use host::{HostSlice, Slices};
 use serde::Serialize;
 use serde_json::Value;
-use timeline::intervals::{Interval, both, length, union};
+use timeline::intervals::Interval;
 use trace::{Details, Trace};
-use triage::{TriageReport, WallPart, WallRow, WallTimes};
+pub use triage::{Cold, Kind};
+use triage::{Range, Ranges, TriageReport, WallPart, WallRow, WallTimes};
 
-pub use cold::Cold;
-pub use find::Kind;
 pub use slow::OnlyWaits;
 
 /// The slowest iteration is told of from this much above the median on, in percent.
@@ -70,6 +62,9 @@ pub struct Iterations {
     /// That the GPU runs dry although its work is launched ahead.
     #[serde(skip)]
     pub(crate) pace: Option<pace::Pace>,
+    /// When the warm ones are: see [`Ranges::warm_windows`].
+    #[serde(skip)]
+    pub(crate) warm_windows: Option<Vec<Interval>>,
 }
 
 /// The first tensor that the first op of each iteration takes; of an embedding its indices, since its first tensor is a weight.
@@ -166,12 +161,13 @@ impl Iterations {
     /// The iterations of a run; `None` where the file has none.
     #[must_use]
     pub(crate) fn of(run: &Run<'_>) -> Option<Self> {
-        let (kind, slices) = find::iterations(run)?;
-        let device = busiest(run, &slices);
+        let mut ranges = Ranges::of(run.slices, run.gpu)?;
+        let device = ranges.device;
         let times = device.and_then(|device| times_of(run, device));
-        let rows = slices.iter().map(|slice| iteration(run, slice, device, times));
-        let mut list: Vec<Iteration> = rows.collect();
-        cold::mark(&mut list);
+        ranges.mark(times);
+        let (kind, warm_windows) = (ranges.kind, ranges.warm_windows());
+        let rows = ranges.list.into_iter().map(|range| iteration(run, range, times));
+        let list: Vec<Iteration> = rows.collect();
         let classes = classes(&list);
         let slowest = slowest(run, &list, &classes);
         let pace = times.and_then(|times| pace::Pace::of(run, &list, times));
@@ -179,34 +175,23 @@ impl Iterations {
         let device = device.and_then(|device| run.gpu.devices.get(device as usize).cloned());
         let input = input(run, &list);
         let n_ranks = 1;
-        Some(Self { kind, device, is_one_of_several, n_ranks, classes, list, slowest, input, pace })
+        Some(Self {
+            kind,
+            device,
+            is_one_of_several,
+            n_ranks,
+            classes,
+            list,
+            slowest,
+            input,
+            pace,
+            warm_windows,
+        })
     }
 
     /// Those that are not cold.
     pub fn warm(&self) -> impl Iterator<Item = &Iteration> {
         self.list.iter().filter(|one| one.cold.is_none())
-    }
-
-    /// When the warm ones are, on the clock of the trace, if there are cold ones and at least three warm ones. Where the CPU is ahead
-    /// in most of them, that is when the GPU runs what they launched: on the CPU they are over before.
-    #[must_use]
-    pub(crate) fn warm_windows(&self) -> Option<Vec<Interval>> {
-        let n_warm = self.warm().count();
-        if n_warm == self.list.len() || n_warm < FEWEST {
-            return None;
-        }
-        let n_ahead = self.warm().filter(|one| one.is_ahead).count();
-        if 2 * n_ahead <= n_warm {
-            return Some(union(self.warm().map(|one| one.window).collect()));
-        }
-        let mut windows: Vec<Interval> = self.warm().filter_map(|one| one.on_gpu).collect();
-        // (Between two that follow each other the GPU waits for the second one.)
-        let warm = |one: &Iteration| one.on_gpu.filter(|_| one.cold.is_none());
-        windows.extend(self.list.windows(2).filter_map(|pair| {
-            let (before, after) = (warm(&pair[0])?, warm(&pair[1])?);
-            (before.1 < after.0).then_some((before.1, after.0))
-        }));
-        Some(union(windows))
     }
 
     /// Cold ones.
@@ -230,19 +215,6 @@ pub(crate) fn wall_within(all: &[WallTimes], windows: &[Interval]) -> Vec<WallRo
     all.iter().flat_map(of_device).collect()
 }
 
-/// The device with most work that the iterations launched.
-fn busiest(run: &Run<'_>, slices: &[HostSlice]) -> Option<DeviceId> {
-    let n = |device: DeviceId| -> usize {
-        slices.iter().map(|slice| run.gpu.launched_in(device, slice).len()).sum()
-    };
-    let devices = (0..run.gpu.devices.len()).map(|device| device as DeviceId);
-    devices
-        .map(|device| (n(device), device))
-        .filter(|(n, _)| *n > 0)
-        .max_by_key(|(n, device)| (*n, std::cmp::Reverse(*device)))
-        .map(|(_, device)| device)
-}
-
 /// When each part of a device's wall time is.
 fn times_of<'a>(run: &Run<'a>, device: DeviceId) -> Option<&'a WallTimes> {
     let all = &run.triage.wall_times;
@@ -251,32 +223,20 @@ fn times_of<'a>(run: &Run<'a>, device: DeviceId) -> Option<&'a WallTimes> {
     own.or_else(|| all.first().filter(|_| run.gpu.devices.len() == 1))
 }
 
-fn iteration(
-    run: &Run<'_>,
-    slice: &HostSlice,
-    device: Option<DeviceId>,
-    times: Option<&WallTimes>,
-) -> Iteration {
-    let launched = device.map_or_else(Vec::new, |device| run.gpu.launched_in(device, slice));
-    let first = launched.iter().map(|(start, _)| *start).min();
-    let last = launched.iter().map(|(_, end)| *end).max();
+fn iteration(run: &Run<'_>, range: Range, times: Option<&WallTimes>) -> Iteration {
+    let Range { slice, class, launched, on_gpu, gpu_busy_ns, is_ahead, cold } = range;
     let parts = times.map_or_else(Vec::new, |times| times.within(slice.interval()));
     let told: i64 = parts.iter().map(|(_, ns)| ns).sum();
-    let name = run.slices.name(slice).to_owned();
-    let n_launched = launched.len();
-    let own = union(launched);
-    let within = length(&both(&own, &[slice.interval()]));
-    let is_ahead = within.saturating_mul(2) < length(&own);
     Iteration {
-        class: find::class(&name),
-        name,
+        class,
+        name: run.slices.name(&slice).to_owned(),
         ts_ns: timeline::absolute_ns(run.trace, slice.start_ns),
         dur_ns: slice.dur_ns(),
-        launched: n_launched,
-        gpu_span_ns: first.zip(last).map(|(first, last)| last - first),
-        on_gpu: first.zip(last),
-        gpu_busy_ns: length(&own),
-        cold: None,
+        launched,
+        gpu_span_ns: on_gpu.map(|(first, last)| last - first),
+        on_gpu,
+        gpu_busy_ns,
+        cold,
         parts: parts.into_iter().map(|(part, ns)| (part.id(), ns)).collect(),
         window: slice.interval(),
         is_ahead,

@@ -6,13 +6,17 @@
 
 use std::collections::BTreeMap;
 
+use catalog::architectures::ByUnits;
 use catalog::{Platform, RawKind, architectures};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use trace::Trace;
+use trace::{Details, Trace};
 
 use timeline::device::{self, Device};
 use timeline::gpu::Gpu;
+
+/// Fewer warps per SM, in thousandths, are rounded too much to tell the number of multiprocessors.
+const LEAST_WARPS: u64 = 10_000;
 
 /// Used for an architecture that is not recorded.
 pub(crate) const UNKNOWN: &str = "unknown";
@@ -125,17 +129,26 @@ impl ObservedArch {
 
 /// The architecture according to the file.
 #[inline(never)]
-pub(crate) fn observed(gpu: &Gpu<'_>, platform: Platform) -> ObservedArch {
+pub(crate) fn observed(
+    gpu: &Gpu<'_>,
+    platform: Platform,
+    details: Option<&Details>,
+) -> ObservedArch {
     let said = [
         said_by_metadata(gpu.trace),
         if platform == Platform::Cuda { Vec::new() } else { said_by_kernels(gpu) },
         said_by_devices(gpu, platform),
+        said_by_units(gpu, platform, details),
     ];
     let mut said = said.into_iter().flatten();
     let Some(first) = said.next() else {
         return ObservedArch {
             observed_arch: UNKNOWN.to_owned(),
-            evidence: Vec::new(),
+            evidence: latest_generation(gpu)
+                .filter(|_| platform == Platform::Cuda)
+                .map(|(sm, name)| format!("{name} is made for sm_{sm} and later"))
+                .into_iter()
+                .collect(),
             conflict: None,
         };
     };
@@ -201,6 +214,55 @@ fn said_by_kernels(gpu: &Gpu<'_>) -> Vec<Said> {
         .collect()
 }
 
+/// The GPU by its multiprocessors and the generation of its kernels, where the file lists no device.
+pub(crate) fn by_units(gpu: &Gpu<'_>, details: Option<&Details>) -> Option<&'static ByUnits> {
+    let units = n_units(details?)?;
+    let (generation, _) = latest_generation(gpu)?;
+    architectures::by_units(generation, units).filter(|_| device::devices(gpu.trace).is_empty())
+}
+
+fn said_by_units(gpu: &Gpu<'_>, platform: Platform, details: Option<&Details>) -> Vec<Said> {
+    let found = by_units(gpu, details).filter(|_| platform == Platform::Cuda);
+    let why = |row: &ByUnits, name: String| {
+        format!(
+            "{} multiprocessors, by the warps per SM of kernels, and none of a later generation than {name}",
+            row.units
+        )
+    };
+    let said = found.zip(latest_generation(gpu));
+    said.map(|(row, (_, name))| Said { arch: row.arch.to_owned(), why: why(row, name) })
+        .into_iter()
+        .collect()
+}
+
+/// The latest generation of NVIDIA's that kernels are made for, and the shortened name of the first of them.
+fn latest_generation(gpu: &Gpu<'_>) -> Option<(u32, String)> {
+    let mut latest: Option<(u32, &str)> = None;
+    for work in gpu.works.iter().filter(|work| work.kind == RawKind::Kernel) {
+        let name = gpu.trace.strings.get(work.name);
+        let (_, sm) = catalog::architecture(name);
+        if let Some(sm) = sm.filter(|sm| latest.is_none_or(|(known, _)| *sm > known)) {
+            latest = Some((sm, name));
+        }
+    }
+    latest.map(|(sm, name)| (sm, report::short_name(name, 64)))
+}
+
+/// How many multiprocessors the device has: the profiler divides the warps of a kernel by their number. The kernel with most warps gives
+/// it best.
+fn n_units(details: &Details) -> Option<u64> {
+    let of = |config: &trace::LaunchConfig| {
+        let count = |of: [u32; 3]| of.iter().map(|n| u64::from(*n)).product::<u64>();
+        let (threads, per_unit) =
+            (count(config.grid?).saturating_mul(count(config.block?)), config.warps_per_sm_milli?);
+        let per_unit = u64::from(per_unit);
+        // (Warps in thousandths, as the quotient is.)
+        let warps = threads.saturating_mul(1000) / 32;
+        (per_unit >= LEAST_WARPS).then(|| (per_unit, (warps + per_unit / 2) / per_unit))
+    };
+    details.configs.iter().filter_map(of).max().map(|(_, units)| units)
+}
+
 /// Evidence from names and numbers of the devices: of those that ran something, if the file records which.
 fn said_by_devices(gpu: &Gpu<'_>, platform: Platform) -> Vec<Said> {
     let devices = device::devices(gpu.trace);
@@ -259,7 +321,7 @@ mod tests {
     fn observe(trace: &Trace) -> ObservedArch {
         let platform = device::platform(trace);
         let before = BeforeWindowSlices::of(trace);
-        observed(&Gpu::new(trace, platform, &before, &Options::default()), platform)
+        observed(&Gpu::new(trace, platform, &before, &Options::default()), platform, None)
     }
 
     fn trace(device: &str, kernels: &[&str]) -> Trace {
@@ -322,6 +384,38 @@ mod tests {
         ] {
             assert_eq!(observe(&trace(device, &[])).observed_arch, arch);
         }
+    }
+
+    #[test]
+    fn multiprocessors_and_kernels_tell_a_gpu_that_the_file_does_not_name() {
+        let observe = |kernels: &[&str], warps_per_sm_milli| {
+            let mut fixture = Fixture::default();
+            fixture.metadata("cuda_runtime_version", "10020");
+            for (at, name) in kernels.iter().enumerate() {
+                fixture.push(kernel(name).at(at as i64 * 10, 5));
+            }
+            let config = trace::LaunchConfig {
+                grid: Some([12_544, 2, 1]),
+                block: Some([8, 8, 1]),
+                warps_per_sm_milli: Some(warps_per_sm_milli),
+                ..trace::LaunchConfig::default()
+            };
+            let details = Details { configs: vec![config], ..Details::default() };
+            let trace = fixture.finish();
+            let before = BeforeWindowSlices::of(&trace);
+            let gpu = Gpu::new(&trace, Platform::Cuda, &before, &Options::default());
+            observed(&gpu, Platform::Cuda, Some(&details))
+        };
+        // 50,176 warps on 80 multiprocessors.
+        let volta = observe(&["volta_sgemm_128x64_nn", "softmax_kernel"], 627_200);
+        assert_eq!(volta.observed_arch, "sm_70");
+        assert!(volta.evidence[0].starts_with("80 multiprocessors"), "{:?}", volta.evidence);
+        // (On 68: a GeForce RTX 2080 Ti runs kernels of Volta.)
+        let other = observe(&["volta_sgemm_128x64_nn"], 737_882);
+        assert_eq!(other.observed_arch, UNKNOWN);
+        assert_eq!(other.evidence, ["volta_sgemm_128x64_nn is made for sm_70 and later"]);
+        assert_eq!(observe(&["ampere_sgemm_128x64_nn"], 627_200).observed_arch, UNKNOWN);
+        assert_eq!(observe(&["softmax_kernel"], 627_200).evidence, [""; 0]);
     }
 
     #[test]

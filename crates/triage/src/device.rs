@@ -14,6 +14,7 @@ use crate::idle::cause::{self, Cause, Explained};
 use crate::idle::gaps::Gaps;
 use crate::idle::{self, Idle};
 use crate::instances::TriageSlices;
+use crate::iterations::{Ranges, Warm, WarmSlices};
 use crate::kernel_row::KernelTableRow;
 use crate::kernel_table::{Facts, kernel_table};
 use crate::overlap::{self, OverlapOptions};
@@ -30,6 +31,7 @@ use crate::wall_stages;
 use crate::wall_time;
 use crate::{TriageOptions, WallPart, blocked, precision};
 use timeline::gpu::Gpu;
+use timeline::intervals::both;
 use wall::{Lost, Wall};
 
 /// What the triage of each device goes by.
@@ -42,6 +44,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) peak: Option<&'static Peak>,
     /// When the first event of the trace begins.
     pub(crate) zero_ns: i64,
+    /// The iterations, if the file is of one rank and has any.
+    pub(crate) ranges: Option<Ranges>,
 }
 
 /// What the triage of all devices gives.
@@ -93,7 +97,7 @@ fn on_device(
     side: &mut Side,
     coverage: &mut Coverage,
 ) -> Triaged {
-    let Asked { options, given, framework, run, peak, zero_ns } = asked;
+    let Asked { options, given, framework, run, peak, zero_ns, ranges } = asked;
     let Side { host, steps, lost_calls, .. } = side;
     let sources = given.sources;
     let Placed { launches, places, stages, arguments, replayed, by_name } =
@@ -112,7 +116,9 @@ fn on_device(
     let explained = cause::explain(&idle, host, &gaps, dealt);
     let first_run = explained.as_ref().filter(|found| found.cause == Cause::SetUp);
     let set_up = first_run.map_or(&[][..], |found| &found.times);
-    let wall = Wall::of(gpu, &launches, Lost { blocked: &blocked, set_up });
+    let lost = Lost { blocked: &blocked, set_up };
+    let wall = Wall::of(gpu, &launches, lost);
+    let warm = Warm::of(ranges.as_ref(), &wall_times);
     let stage_of = |slice: usize| stages.stage(slice);
     wall_times.stages = wall_stages::stage_times(gpu, &stage_of, &idle.window, &wall_times);
     let judged = OverlapOptions {
@@ -144,7 +150,16 @@ fn on_device(
     let (arguments, tokens) = (context.arguments, &stages.most_tokens(gpu.trace)[..]);
     let own_frames = OwnFrames::of(gpu, &launches, linker);
     let (own_frames, peak) = (Some(&own_frames), *peak);
-    let ground = Ground { run, wall: &wall, exposed_ns, arguments, tokens, peak, own_frames };
+    // (What the overlap table advises is of all iterations.)
+    let wall = match &warm {
+        Some(warm) => wall.of_warm(&both(&warm.windows, &idle.window), warm.n_warm(), lost),
+        None => wall,
+    };
+    let slices = warm.as_ref().map(|warm| warm.slices(gpu, &launches)).unwrap_or_default();
+    let of_warm = warm.as_ref().map(|warm| WarmSlices { warm, slices: &slices });
+    let wall = &wall;
+    let ground =
+        Ground { run, wall, exposed_ns, arguments, tokens, peak, own_frames, warm: of_warm };
     let fuse = fuse::fuse(gpu, &launches, stage_of, Some(&places), &context, &ground);
     let blocked_ns = timeline::intervals::length(&blocked);
     let waits = Waits {
@@ -170,6 +185,7 @@ fn on_device(
         fuse_held: fuse.held,
         plain_products: precision::plain_products(gpu, &places, &ground, &fuse.attention),
         span: Some(wall.span()),
+        warm: warm.map(|warm| (warm, wall.span_ns)),
     };
     let exposed_ns = overlap.per_slice.exclusive_ns;
     let slices = TriageSlices::of(gpu, &stages, places, &launches, exposed_ns);

@@ -88,6 +88,7 @@ impl RunContext {
             compiled: Some(has_name(trace, is_generated)),
             foreach: Some(has_name(trace, |name| name.contains("multi_tensor_apply_kernel"))),
             recurrent: Some(has_name(trace, is_recurrent)),
+            single_kernel_calls: Some(launches_one_a_call(trace)),
             recorded: version(trace).map(released).or_else(|| recorded(trace)),
             ..RunFacts::default()
         };
@@ -116,6 +117,33 @@ impl RunContext {
             products: Regions::of(trace, super::shapes::is_product),
         }
     }
+}
+
+/// Of fewer calls of modules nothing is said.
+const FEWEST_CALLS: usize = 3;
+
+/// Whether nearly all launches are in calls of modules, each of which launches one kernel at most. Modules within others are part of
+/// their call.
+fn launches_one_a_call(trace: &Trace) -> bool {
+    let calls = Regions::of(trace, |name| name.starts_with(dialect::kineto::MODULE));
+    if calls.ranges.len() < FEWEST_CALLS {
+        return false;
+    }
+    let launches = trace.strings.marked(&|name| {
+        dialect::calls::launches_kernel(name) || dialect::calls::launches_graph(name)
+    });
+    let (mut inside, mut outside): (Vec<u32>, usize) = (Vec::new(), 0);
+    each_row(trace, |row| {
+        if launches[trace.name(row).0 as usize] && trace.phase(row) == Phase::Complete {
+            match calls.around(trace, row) {
+                Some(call) => inside.push(call.get()),
+                None => outside += 1,
+            }
+        }
+    });
+    trace::sort(&mut inside);
+    let in_one = inside.chunk_by(|a, b| a == b).filter(|own| own.len() == 1).count();
+    in_one > 0 && in_one == inside.len() && outside.saturating_mul(10) <= inside.len()
 }
 
 /// The version of PyTorch, where a program wrote its list of packages into the file.
@@ -269,6 +297,33 @@ mod tests {
         assert_eq!(run(&["aten::mm"], pytorch), Some(RunType::Inference));
         assert_eq!(run(&[], Framework::Sglang), Some(RunType::Inference));
         assert_eq!(run(&["k"], Framework::Unknown), None);
+    }
+
+    #[test]
+    fn calls_of_modules_with_one_launch() {
+        let of = |n_launches: i64, outside: i64| {
+            let mut fixture = Fixture::default();
+            for call in 0..5 {
+                let at = call * 100;
+                let frame = |name| slice("python_function", name).on(1, 1);
+                fixture.push(frame("nn.Module: Model_0").at(at, 90));
+                fixture.push(frame("nn.Module: Linear_0").at(at + 10, 40));
+                for launch in 0..n_launches {
+                    let at = at + 20 + 30 * launch;
+                    fixture.push(slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).at(at, 5));
+                }
+            }
+            for launch in 0..outside {
+                let at = 1_000 + 10 * launch;
+                fixture.push(slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).at(at, 5));
+            }
+            let trace = fixture.finish();
+            let facts = RunContext::of(&trace, Platform::Cuda, Framework::Pytorch).facts;
+            facts.single_kernel_calls
+        };
+        assert_eq!(of(1, 0), Some(true));
+        assert_eq!(of(2, 0), Some(false), "one of them in a module within");
+        assert_eq!((of(1, 3), of(0, 3)), (Some(false), Some(false)));
     }
 
     #[test]

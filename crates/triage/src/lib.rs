@@ -25,6 +25,7 @@ mod fuse;
 mod idle;
 mod ids;
 mod instances;
+mod iterations;
 mod kernel_line;
 mod kernel_map;
 mod kernel_row;
@@ -61,6 +62,7 @@ mod tests {
     mod corpus;
     mod devices;
     mod laws;
+    mod warm;
 }
 
 pub use arch::{ArchMatch, ArchRelation, ArchVerdict, ObservedArch};
@@ -71,6 +73,7 @@ pub use fuse::{FuseRow, FuseStatus, GainConfidence, PatternConfidence, Together}
 pub use instances::{
     CallSite, CategoryReason, InstanceRow, KernelDetails, KernelKey, TriageSlices,
 };
+pub use iterations::{Cold, Kind, Range, Ranges, Warm, class};
 pub use kernel_line::{KernelLine, Rest, above_cutoff};
 pub use kernel_map::{KernelMap, MappedKernel, MappedSite};
 pub use kernel_row::KernelTableRow;
@@ -93,6 +96,9 @@ pub use unrecorded::LostCalls;
 pub use wall_stages::{StageWall, stage_wall_table};
 pub use wall_time::{WallPart, WallRow, WallTimes};
 
+use catalog::Platform;
+use catalog::architectures::peak_of;
+use host::HostIndex;
 use timeline::Options;
 use trace::{Details, Flags, Phase, Trace, each_row};
 
@@ -166,17 +172,20 @@ pub fn triage_kept(
     let slices = counted(&options.slices, &before, step.is_some());
     let mut gpu = Gpu::new(trace, platform, &before, &slices);
     by_op::classify(&mut gpu, &linker);
-    let arch = arch::observed(&gpu, platform);
+    let arch = arch::observed(&gpu, platform, sources.details);
+    let by_units = arch::by_units(&gpu, sources.details).filter(|_| platform == Platform::Cuda);
     let devices = gpu.by_device();
     let given = Given::of(sources);
     let framework = framework::framework(trace);
     let mut run = RunContext::of(trace, platform, framework.framework);
     run.facts.sm = arch.observed_arch.strip_prefix("sm_").and_then(|digits| digits.parse().ok());
-    let peak = precision::peak(trace);
+    let peak = precision::peak(trace)
+        .or_else(|| peak_of(by_units.filter(|row| !row.name.is_empty())?.name, None, None));
     let mut sides = Sides::of(trace);
     let first_ns = first_ns(trace);
     let zero_ns = trace.part.as_ref().map_or(first_ns, |part| part.file_start_ns);
-    let asked = Asked { options, given: &given, framework, run, peak, zero_ns };
+    let ranges = ranges(trace, &devices, &sides);
+    let asked = Asked { options, given: &given, framework, run, peak, zero_ns, ranges };
     let Found { tables, coverage, slices: kept, time, idle } =
         on_devices(&devices, &asked, &mut linker, &mut sides);
     let coverage = Coverage { only_captures: unrecorded::are_captured(trace, &before), ..coverage };
@@ -242,6 +251,17 @@ pub fn triage_kept(
         step,
     });
     (report, kept)
+}
+
+/// The iterations of a file of one rank. (Those of several ranks are told apart where each is triaged by itself; a step is one.)
+#[inline(never)]
+fn ranges(trace: &Trace, devices: &[Gpu<'_>], sides: &Sides) -> Option<Ranges> {
+    let is_step = trace.part.as_ref().is_some_and(|part| part.step.is_some());
+    if is_step || devices.is_empty() || sides.are_several() {
+        return None;
+    }
+    let HostIndex { slices, gpu } = HostIndex::of(trace);
+    Ranges::of(&slices, &gpu)
 }
 
 /// Which GPU slices the tables count.

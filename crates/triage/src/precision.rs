@@ -8,6 +8,7 @@ use report::units;
 use trace::Trace;
 
 use super::fuse::Ground;
+use super::iterations::WarmSlices;
 use super::site::Attribution;
 use timeline::gpu::Gpu;
 use timeline::percent;
@@ -109,7 +110,7 @@ impl PlainTime {
         places: &Attribution,
         exposed_ns: &[i64],
         attention: &[u32],
-        faster: Faster,
+        (faster, warm): (Faster, Option<WarmSlices<'_>>),
     ) -> Self {
         let kinds: Vec<Option<Plain>> = gpu
             .works
@@ -119,6 +120,9 @@ impl PlainTime {
         let mut found = Self::default();
         for at in 0..gpu.len() {
             let slice = gpu.slice(at);
+            if warm.is_some_and(|warm| !warm.has(at)) {
+                continue;
+            }
             let sum = match kinds[slice.work] {
                 None => continue,
                 Some(Plain::Product) if !places.site(at).is_of_convolution() => {
@@ -235,14 +239,16 @@ pub(super) fn plain_products(
     ground: &Ground<'_>,
     attention: &[u32],
 ) -> Option<PlainProducts> {
-    let Ground { run, wall, exposed_ns, peak, .. } = ground;
+    let Ground { run, wall, exposed_ns, peak, warm, .. } = ground;
     let peak = peak.filter(|_| run.facts.platform == Platform::Cuda)?;
     let faster = Faster::of(peak)?;
-    let plain = PlainTime::of(gpu, places, exposed_ns, attention, faster);
+    let plain = PlainTime::of(gpu, places, exposed_ns, attention, (faster, *warm));
     let total_ns = plain.total_ns();
     // (Of the same slices, so that what ran before profiling is in neither.)
     let mut all_ns = 0_i64;
-    gpu.each_slice(|slice| all_ns = all_ns.saturating_add(slice.dur_ns));
+    for at in (0..gpu.len()).filter(|at| warm.is_none_or(|warm| warm.has(*at))) {
+        all_ns = all_ns.saturating_add(gpu.slice(at).dur_ns);
+    }
     if percent(total_ns, all_ns) < LEAST_PCT {
         return None;
     }
@@ -250,10 +256,14 @@ pub(super) fn plain_products(
     Some(PlainProducts {
         device: gpu.device().to_owned(),
         observation: format!(
-            "{} of 32-bit floats run without tensor cores for {} ({} of GPU time).",
+            "{} of 32-bit floats run without tensor cores for {} ({} of {}).",
             plain.what(),
             units::time(total_ns),
             units::percent(percent(total_ns, all_ns)),
+            warm.map_or_else(
+                || "GPU time".to_owned(),
+                |warm| format!("the GPU time of {}", warm.warm.told())
+            ),
         ),
         action: faster.how(),
         gain: format!("{gain}{}", plain.shared()),

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::arch::ObservedArch;
 use super::framework::FrameworkVote;
 use super::fuse::FuseRow;
+use super::iterations::Warm;
 use super::kernel_line::{FROM_ARGUMENTS, KernelLine, above_cutoff};
 use super::kernel_row::KernelTableRow;
 use super::overlap::{Concurrency, OverlapRow};
@@ -51,6 +52,8 @@ pub struct TriageReport {
     pub fuse_note: Option<String>,
     /// What would save time on the device, and shortens nothing in this recording, because what follows is launched no sooner.
     pub fuse_held: Option<String>,
+    /// The warm iterations, if the file has cold ones: fusion is judged by these, the other tables are of all.
+    pub warm: Option<Warm>,
     /// Products that a faster number format would shorten.
     pub plain_products: Option<PlainProducts>,
     /// How much GPU time maps to ops and Python lines.
@@ -167,10 +170,34 @@ impl TriageReport {
         }
         let mut rows: Vec<MatrixRow> = sums.into_values().collect();
         trace::sort_by_key(&mut rows, |row| std::cmp::Reverse(row.total_ns));
-        Table::of("matrix", "Categories by family, from kernel names and ops", &rows)
+        let table = Table::of("matrix", "Categories by family, from kernel names and ops", &rows);
+        self.of_all(table)
             .summing(&["total_ns", "share_pct", "n_slices"])
             .preview(PREVIEW)
             .when_empty(self.nothing())
+    }
+
+    /// What the table of categories has in its only row, as a sentence: in place of it. `None` where it has several.
+    #[must_use]
+    pub fn only_category(&self) -> Option<String> {
+        let first = self.kernels.first()?;
+        let is_first =
+            |row: &KernelTableRow| (row.category, row.family) == (first.category, first.family);
+        self.kernels.iter().all(is_first).then(|| {
+            format!(
+                "All GPU slices are of one category and family: {}, {}.",
+                first.category.title(),
+                first.family.title()
+            )
+        })
+    }
+
+    /// Whether the table of stages has one row, of no stage: its figures are those of the run, and documents have a sentence in its place.
+    fn no_stage(&self) -> Option<String> {
+        match &self.stages[..] {
+            [only] if only.stage == Stage::All => Some(format!("Stages: {}.", only.recognised_by)),
+            _ => None,
+        }
     }
 
     /// Kernels by name alone, over all stages; `None` where one stage has all of them, so that it would say the same.
@@ -183,7 +210,15 @@ impl TriageReport {
         let table = Table::of("kernels-merged", "Kernels", &lines).without("stage");
         let table = if self.devices().len() > 1 { table } else { table.without("device") };
         let table = table.without_missing(FROM_ARGUMENTS).summing(&["total_ns", "launches"]);
-        Some(table.when_empty(self.nothing()))
+        Some(self.of_all(table).when_empty(self.nothing()))
+    }
+
+    /// A table of all iterations, whose title says so where the first sentence is of the warm ones.
+    fn of_all(&self, table: Table) -> Table {
+        match &self.warm {
+            Some(warm) => of_iterations(table, &warm.all()),
+            None => table,
+        }
     }
 
     /// The devices that did anything, in order.
@@ -218,6 +253,7 @@ impl TriageReport {
             // What is not advised is in the artifacts.
             fuse_note: _,
             fuse_held,
+            warm,
             coverage,
             before_window,
             takeaways,
@@ -235,9 +271,12 @@ impl TriageReport {
         triage.intro.extend(coverage.sentence());
         triage.intro.extend(coverage.captures_sentence());
         triage.intro.extend(coverage.mapping_sentence());
+        triage.intro.extend(self.no_stage());
+        let no_stage = self.no_stage();
         triage.tables.push(
-            table_of(Table::of("stages", "Stages", stages))
+            self.of_all(table_of(Table::of("stages", "Stages", stages)))
                 .summing(if several { &SUMS } else { &SUMS_AND_SHARE })
+                .only_on_page(no_stage.is_some())
                 .when_empty(self.nothing()),
         );
 
@@ -257,7 +296,7 @@ impl TriageReport {
             chances.intro.push(overlap_note.to_owned());
         }
         chances.tables.push(
-            table_of(Table::of("overlap", "Overlap opportunities", overlap))
+            self.of_all(table_of(Table::of("overlap", "Overlap opportunities", overlap)))
                 .printing(overlap.iter().map(OverlapRow::is_advice))
                 .preview(PREVIEW)
                 .when_empty("None is advised.")
@@ -266,8 +305,12 @@ impl TriageReport {
         let mut patterns = Section::new("fuse", "Fuse opportunities");
         patterns.intro.extend(of_step);
         patterns.intro.extend(fuse_held.clone());
+        let of_warm = |table: Table| match warm {
+            Some(warm) => of_warm(table, warm),
+            None => table,
+        };
         patterns.tables.push(
-            table_of(Table::of("fuse", "Fuse opportunities", fuse))
+            of_warm(table_of(Table::of("fuse", "Fuse opportunities", fuse)))
                 .printing(fuse.iter().map(FuseRow::is_advice))
                 .preview(PREVIEW)
                 .when_empty("None is advised.")
@@ -280,7 +323,8 @@ impl TriageReport {
     fn by_stage_table(&self, cutoff_pct: f64) -> Table {
         let kernels = &self.kernels;
         let several_stages = kernels.windows(2).any(|pair| pair[0].stage != pair[1].stage);
-        Table::of("kernel-table", "Kernels by stage", &above_cutoff(kernels, cutoff_pct))
+        let lines = above_cutoff(kernels, cutoff_pct);
+        self.of_all(Table::of("kernel-table", "Kernels by stage", &lines))
             .without_missing(FROM_ARGUMENTS)
             // Of one stage and all of it, both shares are the same.
             .without(if several_stages { "" } else { "gpu_share_pct" })
@@ -297,6 +341,20 @@ impl TriageReport {
             .preview(PREVIEW)
             .when_empty(self.nothing())
     }
+}
+
+/// A table whose title says which iterations it counts.
+fn of_iterations(mut table: Table, which: &str) -> Table {
+    table.title = format!("{} ({which})", table.title).into();
+    table
+}
+
+/// A table of the warm iterations alone: its shares are of these.
+fn of_warm(table: Table, warm: &Warm) -> Table {
+    let mut table = of_iterations(table, &warm.told());
+    let shares = table.columns.iter_mut().filter(|column| column.key == "savings_pct");
+    shares.for_each(|column| column.title = "Share of the warm iterations".into());
+    table
 }
 
 /// Whether an op is known of a place of this confidence.

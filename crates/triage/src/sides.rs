@@ -58,6 +58,11 @@ impl Sides {
         sides.iter().filter(|side| !side.lost_calls.is_empty()).map(lost).collect()
     }
 
+    /// Whether the file is of several ranks.
+    pub(crate) fn are_several(&self) -> bool {
+        !self.of_ranks.is_empty()
+    }
+
     /// The side of all threads.
     pub(crate) fn whole(&self) -> &Host {
         &self.whole.host

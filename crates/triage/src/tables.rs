@@ -3,6 +3,7 @@
 use crate::arch::ObservedArch;
 use crate::framework::FrameworkVote;
 use crate::fuse::FuseRow;
+use crate::iterations::Warm;
 use crate::kernel_row::KernelTableRow;
 use crate::overlap::{Concurrency, OverlapRow};
 use crate::precision::PlainProducts;
@@ -33,6 +34,8 @@ pub(crate) struct DeviceTables {
     pub(crate) plain_products: Option<PlainProducts>,
     /// What shares of advice are of, if not of the GPU span.
     pub(crate) span: Option<String>,
+    /// The warm iterations, if advice is of these alone, and how long that is in ns.
+    pub(crate) warm: Option<(Warm, i64)>,
 }
 
 impl DeviceTables {
@@ -53,6 +56,7 @@ impl DeviceTables {
             // (Of several GPUs the first one with a finding speaks: they run the same program.)
             all.plain_products = all.plain_products.or(of.plain_products);
             all.span = all.span.or(of.span);
+            all.warm = all.warm.or(of.warm);
             for (note, of_device) in [
                 (&mut all.launch_note, of.launch_note),
                 (&mut all.overlap_note, of.overlap_note),
@@ -89,6 +93,7 @@ impl DeviceTables {
             fuse: self.fuse,
             fuse_note: self.fuse_note,
             fuse_held: self.fuse_held,
+            warm: self.warm.map(|(warm, _)| warm),
             plain_products: self.plain_products,
             coverage,
             before_window,

@@ -200,7 +200,8 @@ fn top_beside_graphs(tables: &DeviceTables, seen: &Seen<'_>) -> Option<String> {
     let is_headline = |row: &&FuseRow| row.priority.is_some_and(|priority| priority <= HEADLINE);
     let gone_ns = |row: &FuseRow| row.together.map_or(row.gone_ns, |all| all.gone_ns);
     let best = tables.fuse.iter().filter(is_headline).max_by_key(|row| gone_ns(row))?;
-    let pct = percent(gone_ns(best), seen.time.span_ns);
+    let span_ns = tables.warm.as_ref().map_or(seen.time.span_ns, |(_, ns)| *ns);
+    let pct = percent(gone_ns(best), span_ns);
     if let Some(text) = unsized_attention(best, seen.coverage) {
         return Some(text);
     }

@@ -24,7 +24,7 @@ use catalog::RawKind;
 use dialect::calls::launches_graph;
 use limits::{Ends, Paused};
 use timeline::gpu::{Extent, Gpu};
-use timeline::intervals::{Interval, length, union};
+use timeline::intervals::{Interval, both, length, union, without};
 use timeline::launches::Launches;
 use timeline::percent;
 use trace::SmallIndex;
@@ -109,10 +109,13 @@ pub struct Wall {
     waits: Vec<Wait>,
     /// When the CPU went on after it waited for the workers of the data loader: a CPU that comes earlier waits longer.
     loaded_ns: Vec<i64>,
-    /// From the first start to the last end, without what is lost, without `one_off_ns`, and without an earlier step.
+    /// From the first start to the last end, without what is lost, without `one_off`, and without an earlier step; or of
+    /// the warm iterations, without the same.
     pub span_ns: i64,
-    /// The sum of pauses that are no part of the program's rhythm, each above a tenth of the span.
-    one_off_ns: i64,
+    /// Pauses that are no part of the program's rhythm, each above a tenth of the span.
+    one_off: Vec<Interval>,
+    /// How many warm iterations the span is of, if it is of these.
+    n_warm: Option<usize>,
     /// Whether the GPU was idle with work queued: what ran then, if anything, is not in the file.
     blocked: bool,
     /// Whether it was so for most of the time.
@@ -151,7 +154,8 @@ impl Wall {
             waits: Vec::new(),
             loaded_ns: Vec::new(),
             span_ns: 0,
-            one_off_ns: 0,
+            one_off: Vec::new(),
+            n_warm: None,
             blocked: !lost.blocked.is_empty(),
             unreal: false,
             set_up: !lost.set_up.is_empty(),
@@ -200,6 +204,24 @@ impl Wall {
         wall.add_synchronisations(gpu, &ends);
         trace::sort(&mut wall.waits);
         wall
+    }
+
+    /// The same with shares of warm iterations: `n` of them, within `windows`. What goes away is in them alone, too.
+    #[must_use]
+    pub fn of_warm(mut self, windows: &[Interval], n: usize, lost: Lost<'_>) -> Self {
+        self.one_off = both(&self.one_off, windows);
+        // (A little of it is neither left out nor worth a word.)
+        let much = |times: &[Interval]| {
+            let own = both(times, windows);
+            if percent(length(&own), length(windows)) < EARLIER_PCT { Vec::new() } else { own }
+        };
+        let (blocked, set_up) = (much(lost.blocked), much(lost.set_up));
+        (self.blocked, self.set_up) = (!blocked.is_empty(), !set_up.is_empty());
+        self.earlier = false;
+        let all = [&blocked[..], &set_up[..], &self.one_off[..]].concat();
+        self.span_ns = length(&without(windows, &union(all)));
+        self.n_warm = Some(n);
+        self
     }
 
     /// The CPU time that a launch of these slices takes: the median time to the next launch of their thread. `None` where it is
@@ -286,16 +308,18 @@ impl Wall {
             (self.earlier, "the earlier step"),
             (self.blocked, "the blocked time"),
             (self.set_up, "set-up"),
-            (self.one_off_ns > 0, "one-off pauses"),
+            (!self.one_off.is_empty(), "one-off pauses"),
         ];
         let excluded: Vec<&str> =
             excluded.into_iter().filter(|(is, _)| *is).map(|(_, what)| what).collect();
+        let whole = match self.n_warm {
+            Some(n) => format!("the {n} warm iterations"),
+            None => "the GPU span".to_owned(),
+        };
         match excluded.as_slice() {
-            [] => "the GPU span".to_owned(),
-            [only] => format!("the GPU span without {only}"),
-            [first @ .., last] => {
-                format!("the GPU span without {} and {last}", first.join(", "))
-            }
+            [] => whole,
+            [only] => format!("{whole} without {only}"),
+            [first @ .., last] => format!("{whole} without {} and {last}", first.join(", ")),
         }
     }
 

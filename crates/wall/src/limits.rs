@@ -177,7 +177,7 @@ impl Wall {
         let similar = |of: i64| long.iter().filter(|other| ns(other) >= of / 2).count();
         let one_off: Vec<Interval> =
             long.iter().copied().filter(|pause| similar(ns(pause)) < RHYTHM).collect();
-        self.one_off_ns = length(&one_off);
+        self.one_off.clone_from(&one_off);
         one_off
     }
 

@@ -306,8 +306,8 @@ fn a_cpu_that_waits_for_the_workers_of_a_loader_has_no_lead() {
     let alone = loaded("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
     assert_eq!(alone.saved_without(&gone), 10 * US);
     // The pause is of each step, not of one.
-    assert_eq!((alone.one_off_ns, alone.span().as_str()), (0, "the GPU span"));
-    assert!(loaded("another range").one_off_ns > 0);
+    assert_eq!((alone.one_off.len(), alone.span().as_str()), (0, "the GPU span"));
+    assert!(!loaded("another range").one_off.is_empty());
 }
 
 #[test]

@@ -38,7 +38,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: "wall", uses: &["trace", "dialect", "catalog", "timeline"], kind: Kind::Core },
     Layer {
         name: "triage",
-        uses: &["trace", "dialect", "catalog", "report", "timeline", "analysis", "wall"],
+        uses: &["trace", "dialect", "catalog", "report", "timeline", "analysis", "host", "wall"],
         kind: Kind::Core,
     },
     Layer {

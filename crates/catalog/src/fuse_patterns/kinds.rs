@@ -158,9 +158,13 @@ kinds! {
     "kv_write": { categories: [KvCache], families: [], any: ["reshape_and_cache", "store_?kv", "set_kv", "set_mla_kv", "concat_and_cache", "append_?paged", "write_kv", "store_cache"], none: ["rope", "transfer"],
         yes: ["void vllm::reshape_and_cache_flash_kernel<__hip_bfloat16, (vllm::Fp8KVCacheDataType)0>(int)", "void (anonymous namespace)::store_kvcache<2048l, 4, false, long>(int)"],
         no: ["copy_all_layer_kv_cache_kernel", "void paged_attention_ll4mi_QKV_mfma16_kernel<0, (vllm::Fp8KVCacheDataType)0>(int)"] }
-    "layout": { categories: [Layout], families: [], any: ["transpose", "nchw", "nhwc"], none: [],
+    "layout": { categories: [Layout], families: [], any: ["transpose", "nchw", "nhwc"], none: ["float2", "double2", "complex"],
         yes: ["batched_transpose_64x64_pack_4x4_ediv_4x4_half", "void cudnn::ops::nchwToNhwcKernel<float, float, float, false, true>(int)"],
-        no: ["igemm_fwd_gtcx2_nhwc_bf16_bx0_ex1_bt256x64x8_wt64x16x4_ws1x1"] }
+        // Transposes of complex numbers are steps of a convolution by FFT, in any layout of its images.
+        no: [
+            "igemm_fwd_gtcx2_nhwc_bf16_bx0_ex1_bt256x64x8_wt64x16x4_ws1x1",
+            "void transpose_readWrite_alignment_kernel<float2, float2, 1, false, 6, 4, 4>(cublasTransposeParams<float2>, float2 const*, float2*, float2 const*)",
+        ] }
     "conv": { categories: [Conv], families: [], any: [], none: ["offsets", "computeoffsets"],
         yes: ["igemm_fwd_gtcx2_nhwc_bf16_bx0_ex1_bt256x64x8_wt64x16x4_ws1x1"],
         no: ["batched_transpose_64x64_pack_4x4_ediv_4x4_half"] }

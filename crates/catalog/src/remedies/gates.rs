@@ -148,6 +148,8 @@ pub struct RunFacts {
     pub equal_inputs: Option<bool>,
     /// All tensors of the matrix products are of 16 bits.
     pub half: Option<bool>,
+    /// The GPU has faster convolutions for images whose channels come last, in the number format of the convolutions.
+    pub faster_nhwc: Option<bool>,
     /// The data loader loads in the process that trains (`num_workers=0`).
     pub single_process_loader: Option<bool>,
     /// The NVIDIA compute capability as `major * 10 + minor`: 90 is an H100.
@@ -171,6 +173,8 @@ pub struct RunFacts {
     pub recurrent: Option<bool>,
     /// Most of the late launches are those of prefills, which no graph launches.
     pub prefill: Option<bool>,
+    /// Each call of an outermost module launches one kernel at most: a graph of it saves no launch.
+    pub single_kernel_calls: Option<bool>,
     /// The month of the recording, as `year * 100 + month`; where the file names the version of PyTorch, what
     /// [`released`](super::released) has for it.
     pub recorded: Option<u32>,
@@ -211,6 +215,8 @@ pub enum Gate {
     EqualInputs,
     /// The number format.
     Precision,
+    /// What the GPU has for images whose channels come last.
+    Nhwc,
     /// How the data loader works.
     Loader,
     /// The compute capability.
@@ -233,6 +239,8 @@ pub enum Gate {
     Recurrent,
     /// Prefill or decode.
     Prefill,
+    /// How many kernels a call launches.
+    Kernels,
     /// When the trace was recorded.
     Released,
 }
@@ -272,6 +280,8 @@ pub struct Gates {
     pub equal_inputs: Option<bool>,
     /// Whether the matrix products are of 16 bits.
     pub half: Option<bool>,
+    /// Whether convolutions are faster where the channels come last.
+    pub faster_nhwc: Option<bool>,
     /// Whether the data loader loads in the process that trains.
     pub single_process_loader: Option<bool>,
     /// The least and the greatest NVIDIA compute capability. GPUs of other vendors pass.
@@ -294,6 +304,8 @@ pub struct Gates {
     pub recurrent: Option<bool>,
     /// Whether most of the late launches are those of prefills without graphs.
     pub prefill: Option<bool>,
+    /// Whether each call of an outermost module launches one kernel at most.
+    pub single_kernel_calls: Option<bool>,
     /// The month in which what the remedy uses was released, as `year * 100 + month`. A trace that was recorded before is of a
     /// version that lacks it; one without a date passes.
     pub since: Option<u32>,
@@ -317,6 +329,7 @@ pub(crate) const OPEN: Gates = Gates {
     zero_grad: None,
     equal_inputs: None,
     half: None,
+    faster_nhwc: None,
     single_process_loader: None,
     sm: None,
     compiled: None,
@@ -328,6 +341,7 @@ pub(crate) const OPEN: Gates = Gates {
     foreach: None,
     recurrent: None,
     prefill: None,
+    single_kernel_calls: None,
     since: None,
 };
 
@@ -366,6 +380,7 @@ impl Gates {
             zero_grad,
             equal_inputs,
             half,
+            faster_nhwc,
             single_process_loader,
             sm: _,
             compiled,
@@ -377,6 +392,7 @@ impl Gates {
             foreach,
             recurrent,
             prefill,
+            single_kernel_calls,
             since: _,
         } = *self;
         let platform = Some(facts.platform).filter(|platform| *platform != Platform::Unknown);
@@ -397,6 +413,7 @@ impl Gates {
             (agrees(zero_grad, facts.zero_grad), Gate::ZeroGrad),
             (agrees(equal_inputs, facts.equal_inputs), Gate::EqualInputs),
             (agrees(half, facts.half), Gate::Precision),
+            (agrees(faster_nhwc, facts.faster_nhwc), Gate::Nhwc),
             (agrees(single_process_loader, facts.single_process_loader), Gate::Loader),
             (self.allows_capability(facts), Gate::Capability),
             (agrees(compiled, facts.compiled), Gate::Compiled),
@@ -408,6 +425,7 @@ impl Gates {
             (agrees(foreach, facts.foreach), Gate::Foreach),
             (agrees(recurrent, facts.recurrent), Gate::Recurrent),
             (agrees(prefill, facts.prefill), Gate::Prefill),
+            (agrees(single_kernel_calls, facts.single_kernel_calls), Gate::Kernels),
             (self.is_released(facts), Gate::Released),
         ];
         gates.into_iter().find(|(open, _)| !open).map(|(_, gate)| gate)

@@ -410,6 +410,7 @@ pub(super) const REMEDIES: &[Remedy] = &[
             platforms: &[Platform::Cuda],
             stacks: OWN_CODE,
             compiled: Some(false),
+            faster_nhwc: Some(true),
             ..OPEN
         },
     },
@@ -741,6 +742,20 @@ pub(super) const REMEDIES: &[Remedy] = &[
         gates: Gates { stacks: &[Stack::Vllm], executions: &[Execution::Graph], ..OPEN },
     },
     Remedy {
+        id: "larger-calls",
+        what: "more rows in each call",
+        action: "Pass more rows to each call of the model: a call launches one kernel, so that a graph saves no launch, and Python takes the \
+                 rest of its time.",
+        why: "The code around a call takes as long for many rows as for one.",
+        check: "In a new trace, kernels take longer on average and the GPU's busy share is higher.",
+        gates: Gates {
+            stacks: OWN_CODE,
+            executions: &[Execution::Eager, Execution::Compiled],
+            single_kernel_calls: Some(true),
+            ..OPEN
+        },
+    },
+    Remedy {
         id: "fewer-launches",
         what: "more work for each launch",
         action: "Give each launch more work: a larger batch, or fused ops.",
@@ -873,6 +888,7 @@ pub(super) const REMEDIES: &[Remedy] = &[
             phases: &[Phase::Forward, Phase::Backward],
             executions: &[Execution::Eager, Execution::Compiled],
             recurrent: Some(false),
+            single_kernel_calls: Some(false),
             ..OPEN
         },
     },
@@ -907,6 +923,7 @@ pub(super) const REMEDIES: &[Remedy] = &[
             phases: &[Phase::Forward, Phase::Backward],
             executions: &[Execution::Eager, Execution::Compiled],
             recurrent: Some(false),
+            single_kernel_calls: Some(false),
             ..OPEN
         },
     },

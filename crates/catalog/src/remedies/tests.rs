@@ -24,6 +24,7 @@ const TRAINING: RunFacts = RunFacts {
     to_device: None,
     zero_grad: None,
     equal_inputs: None,
+    faster_nhwc: None,
     half: None,
     single_process_loader: None,
     sm: Some(90),
@@ -36,6 +37,7 @@ const TRAINING: RunFacts = RunFacts {
     foreach: None,
     recurrent: Some(false),
     prefill: Some(false),
+    single_kernel_calls: Some(false),
     recorded: None,
 };
 

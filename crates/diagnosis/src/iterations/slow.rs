@@ -59,7 +59,7 @@ pub(super) fn on_cpu(
     let threads = launching(run, slow.window);
     let is_step = |name: StringId| {
         let name = run.trace.strings.get(name);
-        host::slices::is_step(name) || super::find::class(name) == slow.class
+        host::slices::is_step(name) || triage::class(name) == slow.class
     };
     // By name: its time in the slow iteration, and in the median one.
     let mut times = vec![(0_i64, 0_i64); run.trace.strings.len()];

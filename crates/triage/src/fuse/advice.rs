@@ -1,7 +1,7 @@
 //! What may be advised about a find: the facts of its place, the gates of the remedies, and what it is worth.
 
-use catalog::Family;
 use catalog::remedies::{Execution, Mask, Optimizer, Remedy, RunFacts, applicable, remedy};
+use catalog::{Category, Family};
 use trace::Trace;
 
 use super::find::{Candidate, Sought};
@@ -163,8 +163,34 @@ pub(super) fn facts(
         // Sizes are recorded, tensors are not: equal sizes prove no equal inputs.
         equal_inputs: None,
         half: names.half(),
+        faster_nhwc: chain
+            .filter(|chain| chain.id == "K09")
+            .map(|_| has_faster_nhwc(lanes, run.sm, candidate.stage)),
         ..run
     }
+}
+
+/// The first compute capability, times ten, whose tensor cores take 32-bit floats, as TF32 ("NVIDIA Ampere Architecture", white paper).
+const TF32: u32 = 80;
+
+/// Whether the GPU may have faster convolutions for images whose channels come last. Those are of tensor cores ("Channels Last Memory
+/// Format in PyTorch", tutorial): a GPU before TF32 has none for 32-bit floats.
+fn has_faster_nhwc(lanes: &Lanes<'_>, sm: Option<u32>, stage: usize) -> bool {
+    // (Where the file does not name the GPU, kernels of its libraries name the generation that they were made for.)
+    let named = || {
+        let names = lanes.gpu.works.iter().map(|work| lanes.gpu.trace.strings.get(work.name));
+        names.filter_map(|name| catalog::architecture(name).1).max()
+    };
+    if sm.or_else(named).is_none_or(|sm| sm >= TF32) {
+        return true;
+    }
+    let of_stage = lanes.runs.iter().filter(|run| run.stage == stage);
+    let mut places = of_stage.flat_map(|run| run.from..run.to);
+    places.any(|at| {
+        let code = lanes.code(at);
+        let is_half = || catalog::facts(lanes.name_of(code.work)).dtype == Some("fp16");
+        code.category == Category::Conv && is_half()
+    })
 }
 
 /// What stands between the products of an attention. It is not known, so that nothing is advised, where the single ops are

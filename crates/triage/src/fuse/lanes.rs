@@ -8,6 +8,7 @@ use catalog::{Category, Class, RawKind};
 use trace::{BuildIdHasher, SmallIndex};
 
 use super::super::facts::Regions;
+use super::super::iterations::WarmSlices;
 use super::super::site::Attribution;
 use super::handover::by_stream;
 use crate::stages::Stage;
@@ -31,7 +32,7 @@ pub(super) struct Lanes<'a> {
     pub gpu: &'a Gpu<'a>,
     /// Stages by first appearance.
     pub stages: Vec<StageTime>,
-    /// GPU slices by stream, then by start; collectives where they are waited for ([`super::handover`]).
+    /// GPU slices that count by stream, then by start; collectives where they are waited for ([`super::handover`]).
     pub order: Vec<u32>,
     pub runs: Vec<Run>,
     /// What each GPU slice is: an index of `codes`.
@@ -40,6 +41,8 @@ pub(super) struct Lanes<'a> {
     /// What each code is in each pattern: `codes` times patterns.
     parts: Vec<Option<Part>>,
     n_patterns: usize,
+    /// The warm iterations, if only these count.
+    pub warm: Option<WarmSlices<'a>>,
     /// By slice: the call of `zero_grad` that launched it.
     zero_grad: Vec<Option<SmallIndex>>,
 }
@@ -67,7 +70,7 @@ impl<'a> Lanes<'a> {
         stage_of: impl Fn(usize) -> Stage,
         attribution: Option<&Attribution>,
         patterns: &[&FusePattern],
-        zero_grad: &Regions,
+        (zero_grad, warm): (&Regions, Option<WarmSlices<'a>>),
     ) -> Self {
         let streams = by_stream(gpu, launches);
         let mut lanes = Self {
@@ -78,6 +81,7 @@ impl<'a> Lanes<'a> {
             code_of: Vec::with_capacity(gpu.len()),
             codes: Vec::new(),
             parts: Vec::new(),
+            warm,
             n_patterns: patterns.len(),
             zero_grad: (0..gpu.len())
                 .map(|at| zero_grad.around(gpu.trace, launches.of_slice(at)?))
@@ -169,8 +173,13 @@ impl<'a> Lanes<'a> {
         let mut last = None;
         for &slice in stream {
             let at = self.order.len();
-            self.order.push(slice);
             let here = self.gpu.slice(slice as usize);
+            // (A cold iteration tries algorithms and sets up what no later one does.)
+            if !self.counts(slice as usize) {
+                last = None;
+                continue;
+            }
+            self.order.push(slice);
             let of = stage_of(slice as usize);
             let stage = self.stages.iter().position(|known| known.stage == of);
             let stage = stage.unwrap_or_else(|| {
@@ -184,6 +193,11 @@ impl<'a> Lanes<'a> {
             }
             last = Some(stage);
         }
+    }
+
+    /// Whether a slice counts.
+    pub(super) fn counts(&self, slice: usize) -> bool {
+        self.warm.is_none_or(|warm| warm.has(slice))
     }
 
     /// The code of the slice at a place of `order`.

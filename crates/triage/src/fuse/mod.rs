@@ -25,6 +25,7 @@ use catalog::fuse_patterns::{Framework as PatternFramework, FusePattern, pattern
 use super::arguments::Arguments;
 use super::facts::{Regions, RunContext};
 use super::framework::Framework;
+use super::iterations::WarmSlices;
 use super::own_frames::OwnFrames;
 use super::site::Attribution;
 use super::stages::Stage;
@@ -95,7 +96,7 @@ fn judged<'a>(
     stage_of: impl Fn(usize) -> Stage,
     attribution: Option<&Attribution>,
     context: &FuseContext<'_>,
-    ground: &Ground<'_>,
+    ground: &Ground<'a>,
 ) -> (Lanes<'a>, Vec<(Accepted, Option<Advice>)>) {
     // Where nobody named the model, its modules do: `Qwen3DecoderLayer`.
     let modules = match (context.model, attribution) {
@@ -105,7 +106,7 @@ fn judged<'a>(
     let model = context.model.unwrap_or(&modules);
     let wanted = wanted(context, model);
     let zero_grad = &ground.run.zero_grad;
-    let lanes = Lanes::of(gpu, launches, stage_of, attribution, &wanted, zero_grad);
+    let lanes = Lanes::of(gpu, launches, stage_of, attribution, &wanted, (zero_grad, ground.warm));
     let mut found = find::patterns(&lanes, &wanted);
     found.extend(find::chains(&lanes));
     for candidate in &mut found {
@@ -165,6 +166,8 @@ pub(crate) struct Ground<'a> {
     pub peak: Option<&'static Peak>,
     /// The frames of Python around launches.
     pub own_frames: Option<&'a OwnFrames<'a>>,
+    /// The warm iterations, if what is found and saved is of these alone.
+    pub warm: Option<WarmSlices<'a>>,
 }
 
 /// The framework, if it is known to be one that has patterns of its own.

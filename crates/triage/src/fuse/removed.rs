@@ -183,7 +183,9 @@ impl<'a> Fusion<'a> {
             let launch = self.launches.of_slice(*at);
             // (The reducer of DistributedDataParallel works there, too.)
             let is_add = gpu.works[gpu.slice(*at).work].category == Category::Elementwise;
-            is_add && launch.is_some_and(|row| self.ground.run.accumulates.hold(gpu.trace, row))
+            is_add
+                && self.lanes.counts(*at)
+                && launch.is_some_and(|row| self.ground.run.accumulates.hold(gpu.trace, row))
         });
         let mut found: Vec<Removed> = adds.map(|at| self.whole(at as u32)).collect();
         trace::sort_by_key(&mut found, |one| std::cmp::Reverse(one.gpu_ns + one.cpu_ns));

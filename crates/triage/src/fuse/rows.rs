@@ -165,7 +165,12 @@ pub(super) fn row(
         (None, Sought::Chain(_)) => String::new(),
     };
     let gain = advice.map(|(advice, _)| gain(advice, wall));
-    let what = rationale(lanes, candidate, share);
+    let what = match lanes.warm {
+        Some(warm) => {
+            format!("{} Counted are {}.", rationale(lanes, candidate, share), warm.warm.told())
+        }
+        None => rationale(lanes, candidate, share),
+    };
     let rationale =
         gain.as_ref().map_or_else(|| what.clone(), |gain| format!("{what}{}", gain.sentence));
     let first = advice.and_then(|(advice, _)| advice.remedies.first());

@@ -91,6 +91,7 @@ fn advised(
         tokens: &[],
         peak: None,
         own_frames: Some(&own_frames),
+        warm: None,
     };
     fuse(&gpu, &launches, stage_of, places.as_ref(), context, &ground)
 }
@@ -118,6 +119,7 @@ fn look_on(
         tokens: &[],
         peak: None,
         own_frames: None,
+        warm: None,
     };
     let (lanes, judged) = judged(&gpu, &launches, stage_of, places.as_ref(), context, &ground);
     let mut rows: Vec<(usize, FuseRow)> = judged

@@ -81,6 +81,7 @@ impl Limits {
         let prefill = Some(bound.iter().all(|row| row.stage == Stage::Extend));
         let facts = RunFacts { execution, phase, parts: of, prefill, ..*run };
         let ids = [
+            "larger-calls",
             "cuda-graph",
             "recurrent-graph",
             "hip-graph",

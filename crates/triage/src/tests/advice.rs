@@ -311,3 +311,64 @@ fn one_off_pauses_hide_no_advice() {
     assert!(row.rationale.contains("of the GPU span without one-off pauses"), "{row:?}");
     assert!(with_pause(5 * MS).is_some());
 }
+
+/// Convolutions of 32-bit floats with kernels of Volta, in a file that lists no device; so many warps per SM, in thousandths, of 50,176.
+fn plain_convolutions(warps_per_sm_milli: u32) -> TriageReport {
+    const CONV: &str = "volta_scudnn_128x64_relu_interior_nn_v1";
+    let mut fixture = Fixture::default();
+    fixture.metadata("cuda_runtime_version", "10020");
+    for at in 0..10 {
+        let launched_ns = at * 10 * US;
+        fixture.push(slice("cpu_op", "aten::conv2d").on(1, 1).at(launched_ns, 8 * US));
+        let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).link(at + 1);
+        fixture.push(launch.at(launched_ns + US, 2 * US));
+        fixture.push(kernel(CONV).at(MS + at * MS, MS).link(at + 1));
+    }
+    let config = trace::LaunchConfig {
+        grid: Some([12_544, 2, 1]),
+        block: Some([64, 1, 1]),
+        warps_per_sm_milli: Some(warps_per_sm_milli),
+        ..trace::LaunchConfig::default()
+    };
+    let details = Details { configs: vec![config], ..Details::default() };
+    let sources = Sources { details: Some(&details), ..Sources::default() };
+    triage(&fixture.finish(), &TriageOptions::default(), &sources)
+}
+
+#[test]
+fn autocast_is_advised_on_a_v100_that_the_file_does_not_name() {
+    let report = plain_convolutions(627_200);
+    assert_eq!(report.arch.observed_arch, "sm_70");
+    let plain = report.plain_products.unwrap();
+    assert!(plain.action.contains("torch.autocast"), "{}", plain.action);
+    // 15.7 of 125 TFLOPS: of 10 ms 8.74 go away.
+    assert_eq!(plain.saved_ns, 8_744_000);
+    // (A GeForce RTX 2080 Ti has 68 multiprocessors.)
+    assert_eq!(plain_convolutions(737_882).plain_products, None);
+}
+
+#[test]
+fn a_table_of_one_row_is_a_sentence() {
+    let of = |annotation: &str| {
+        let mut fixture = Fixture::default();
+        fixture.push(slice("user_annotation", annotation).on(1, 1).at(0, MS));
+        fixture.push(slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).at(US, US).link(1));
+        fixture.push(kernel(BMM).at(3 * US, US).link(1));
+        triage(&fixture.finish(), &TriageOptions::default(), &Sources::default())
+    };
+    let none = of("benchmark");
+    let first = &none.sections(1.0)[0];
+    assert_eq!(first.printed_tables().count(), 0, "the page has it, to choose from");
+    let stages = "Stages: no annotation of a stage; launched in benchmark.";
+    assert!(first.intro.iter().any(|text| text == stages), "{:?}", first.intro);
+    let category = "All GPU slices are of one category and family: GEMM, cuBLAS.";
+    assert_eq!(none.only_category().as_deref(), Some(category));
+    let decode = of("step[DECODE bs=16]");
+    let first = &decode.sections(1.0)[0];
+    assert_eq!(first.printed_tables().count(), 1, "a stage has a batch");
+    let mut two = Fixture::default();
+    two.push(kernel(BMM).at(0, US));
+    two.push(kernel(ADD).at(US, US));
+    let two = triage(&two.finish(), &TriageOptions::default(), &Sources::default());
+    assert_eq!(two.only_category(), None);
+}

@@ -7,9 +7,9 @@ use host::HostSlice;
 use serde::Serialize;
 use timeline::intervals::{Interval, holds, length, union};
 use trace::Row;
-use triage::stage_of_pass;
 
 use super::Run;
+use crate::stage_of_pass;
 
 /// Of fewer ranges none is an iteration.
 const FEWEST: usize = 3;
@@ -78,7 +78,8 @@ fn without_empty_end(run: &Run<'_>, mut steps: Vec<HostSlice>) -> Vec<HostSlice>
 }
 
 /// The class of an iteration: the stage of an engine's pass, else the name without its numbers.
-pub(super) fn class(name: &str) -> String {
+#[must_use]
+pub fn class(name: &str) -> String {
     match stage_of_pass(name) {
         Some(stage) => stage.id().to_owned(),
         None => without_numbers(name),
@@ -104,7 +105,7 @@ fn passes(run: &Run<'_>) -> Option<Vec<HostSlice>> {
     let mut is_pass: BTreeMap<u32, bool> = BTreeMap::new();
     let mut own = run.slices.annotations.clone();
     own.retain(|slice| {
-        let name = run.trace.name(slice.row).0;
+        let name = run.slices.trace.name(slice.row).0;
         let read = || stage_of_pass(run.slices.name(slice)).is_some();
         *is_pass.entry(name).or_insert_with(read)
     });
@@ -164,7 +165,7 @@ fn repeated(run: &Run<'_>) -> Option<Vec<HostSlice>> {
     let mut families: BTreeMap<(u32, String), Vec<HostSlice>> = BTreeMap::new();
     let mut template: BTreeMap<u32, Option<String>> = BTreeMap::new();
     for slice in &slices.annotations {
-        let name = run.trace.name(slice.row).0;
+        let name = run.slices.trace.name(slice.row).0;
         let family = template.entry(name).or_insert_with(|| {
             let text = slices.name(slice);
             let is_own = OF_PYTORCH.iter().any(|part| text.contains(part));
@@ -191,7 +192,7 @@ fn repeated(run: &Run<'_>) -> Option<Vec<HostSlice>> {
 fn counted(run: &Run<'_>, own: Vec<HostSlice>) -> Vec<Vec<HostSlice>> {
     let mut by_name: BTreeMap<u32, Vec<HostSlice>> = BTreeMap::new();
     for slice in &own {
-        by_name.entry(run.trace.name(slice.row).0).or_default().push(*slice);
+        by_name.entry(run.slices.trace.name(slice.row).0).or_default().push(*slice);
     }
     let mut often: Vec<usize> = by_name.values().map(Vec::len).collect();
     trace::sort(&mut often);

@@ -7,9 +7,9 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use triage::WallPart;
 
-use super::Iteration;
+use super::Range;
+use crate::{WallPart, WallTimes};
 
 /// So much longer than the later ones is a cold one.
 const LONGER: f64 = 1.5;
@@ -31,45 +31,48 @@ pub enum Cold {
 }
 
 /// Marks the cold ones of each class; of a class nothing where fewer than three follow.
-pub(super) fn mark(list: &mut [Iteration]) {
+pub(super) fn mark(list: &mut [Range], times: Option<&WallTimes>) {
+    // By iteration: its duration, and how long it sets things up while its device waits.
+    let figures: Vec<(i64, i64)> = list
+        .iter()
+        .map(|one| {
+            let parts = times.map_or_else(Vec::new, |times| times.within(one.slice.interval()));
+            let sets_up = parts
+                .iter()
+                .filter(|(part, _)| matches!(part, WallPart::Loading | WallPart::Allocation));
+            (one.slice.dur_ns(), sets_up.map(|(_, ns)| ns).sum())
+        })
+        .collect();
     let mut by_class: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (at, one) in list.iter().enumerate() {
         by_class.entry(one.class.clone()).or_default().push(at);
     }
     for own in by_class.values() {
         for (place, at) in own.iter().enumerate() {
-            let later = || own[place + 1..].iter().take(MOST).map(|at| &list[*at]);
-            let of = |value: fn(&Iteration) -> i64| {
+            let later = || own[place + 1..].iter().take(MOST).map(|at| figures[*at]);
+            let of = |value: fn((i64, i64)) -> i64| {
                 let mut values: Vec<i64> = later().map(value).collect();
                 trace::sort(&mut values);
                 values
             };
-            let later = (of(|one| one.dur_ns), of(set_up_ns));
-            let Some(cold) = cold(&list[*at], &later) else { break };
+            let later = (of(|(dur_ns, _)| dur_ns), of(|(_, set_up_ns)| set_up_ns));
+            let Some(cold) = cold(figures[*at], &later) else { break };
             list[*at].cold = Some(cold);
         }
     }
 }
 
-/// How long an iteration sets things up while its device waits.
-fn set_up_ns(one: &Iteration) -> i64 {
-    let part = |part: WallPart| one.parts.get(part.id()).copied().unwrap_or(0);
-    part(WallPart::Loading) + part(WallPart::Allocation)
-}
-
-/// Whether an iteration is cold, by the durations of later ones of its class and what they set up; both sorted.
-fn cold(one: &Iteration, (later, set_up): &(Vec<i64>, Vec<i64>)) -> Option<Cold> {
+/// Whether an iteration is cold, by its duration and what it sets up, and those of later ones of its class; both sorted.
+fn cold((dur_ns, own_ns): (i64, i64), (later, set_up): &(Vec<i64>, Vec<i64>)) -> Option<Cold> {
     if later.len() < LATER {
         return None;
     }
     let middle = (later.len() - 1) / 2;
     let (median, later_ns) = (*later.get(middle)?, *set_up.get(middle)?);
-    let own_ns = set_up_ns(one);
-    if one.dur_ns as f64 > LONGER * median as f64 {
+    if dur_ns as f64 > LONGER * median as f64 {
         return Some(Cold::Longer);
     }
     // (What every iteration does is no set-up.)
-    let sets_up = own_ns > 0 && own_ns as f64 >= SET_UP * one.dur_ns as f64;
-    (sets_up && one.dur_ns >= median && own_ns >= later_ns.saturating_mul(2))
-        .then_some(Cold::SetsUp)
+    let sets_up = own_ns > 0 && own_ns as f64 >= SET_UP * dur_ns as f64;
+    (sets_up && dur_ns >= median && own_ns >= later_ns.saturating_mul(2)).then_some(Cold::SetsUp)
 }

@@ -1,0 +1,214 @@
+//! The ranges of the CPU that are iterations, and which of them are cold.
+//!
+//! Triage counts advice over the warm ones, and the diagnosis tells of them: both find them here.
+//!
+//! Rules, in order: two steps of the profiler or more; at least three passes of a serving engine, by their annotations; at least
+//! three steps of an optimizer, by PyTorch's annotations; at least three ranges of one name that fill 80% of the time from the first to
+//! the last; a single step. Ranges must hold half of the launches (of the ops, without a GPU). Nothing is told from the rhythm of
+//! kernels.
+
+mod cold;
+mod find;
+
+use host::links::{DeviceId, GpuSide};
+use host::{HostSlice, Slices};
+use report::units;
+use timeline::gpu::Gpu;
+use timeline::intervals::{Interval, both, holds, length, union, without};
+use timeline::launches::Launches;
+
+use crate::WallTimes;
+
+pub use cold::Cold;
+pub use find::{Kind, class};
+
+/// Of fewer warm ones no figure is.
+const FEWEST: usize = 3;
+
+/// What iterations are found in.
+#[derive(Clone, Copy)]
+struct Run<'a> {
+    slices: &'a Slices<'a>,
+    gpu: &'a GpuSide,
+}
+
+/// One iteration.
+#[derive(Clone, Debug)]
+pub struct Range {
+    /// Its range on the CPU.
+    pub slice: HostSlice,
+    /// `decode`, `extend`, `mixed`; of other iterations their name without numbers.
+    pub class: String,
+    /// GPU slices that its calls launched, on any thread.
+    pub launched: usize,
+    /// From the first of them to the end of the last.
+    pub on_gpu: Option<Interval>,
+    /// Time that they cover.
+    pub gpu_busy_ns: i64,
+    /// Whether most of that is after it: what the device does meanwhile is other work.
+    pub is_ahead: bool,
+    /// Why it is cold; `None` if it is not, or if that cannot be told.
+    pub cold: Option<Cold>,
+}
+
+/// The iterations of a run, by start.
+#[derive(Clone, Debug)]
+pub struct Ranges {
+    /// What they are told by.
+    pub kind: Kind,
+    /// The device with most work that they launched; `None` without a GPU.
+    pub device: Option<DeviceId>,
+    /// By start.
+    pub list: Vec<Range>,
+}
+
+impl Ranges {
+    /// The iterations of a run, none of them marked as cold yet; `None` where the file has none.
+    #[must_use]
+    #[inline(never)]
+    pub fn of(slices: &Slices<'_>, gpu: &GpuSide) -> Option<Self> {
+        let (kind, found) = find::iterations(&Run { slices, gpu })?;
+        let device = busiest(gpu, &found);
+        let range = |slice: &HostSlice| {
+            let launched = device.map_or_else(Vec::new, |device| gpu.launched_in(device, slice));
+            let first = launched.iter().map(|(start, _)| *start).min();
+            let last = launched.iter().map(|(_, end)| *end).max();
+            let n_launched = launched.len();
+            let own = union(launched);
+            let within = length(&both(&own, &[slice.interval()]));
+            Range {
+                slice: *slice,
+                class: class(slices.name(slice)),
+                launched: n_launched,
+                on_gpu: first.zip(last),
+                gpu_busy_ns: length(&own),
+                is_ahead: within.saturating_mul(2) < length(&own),
+                cold: None,
+            }
+        };
+        let list = found.iter().map(range).collect();
+        Some(Self { kind, device, list })
+    }
+
+    /// Marks the cold ones. `times` are those of their device.
+    pub fn mark(&mut self, times: Option<&WallTimes>) {
+        cold::mark(&mut self.list, times);
+    }
+
+    /// Cold ones.
+    #[must_use]
+    pub fn n_cold(&self) -> usize {
+        self.list.iter().filter(|one| one.cold.is_some()).count()
+    }
+
+    /// When the warm ones are, on the clock of the trace, if there are cold ones and at least three warm ones. Where the CPU is ahead
+    /// in most of them, that is when the GPU runs what they launched: on the CPU they are over before.
+    #[must_use]
+    pub fn warm_windows(&self) -> Option<Vec<Interval>> {
+        let warm = || self.list.iter().filter(|one| one.cold.is_none());
+        let n_warm = warm().count();
+        if n_warm == self.list.len() || n_warm < FEWEST {
+            return None;
+        }
+        let n_ahead = warm().filter(|one| one.is_ahead).count();
+        if 2 * n_ahead <= n_warm {
+            return Some(union(warm().map(|one| one.slice.interval()).collect()));
+        }
+        let mut windows: Vec<Interval> = warm().filter_map(|one| one.on_gpu).collect();
+        // (Between two that follow each other the GPU waits for the second one.)
+        let warm = |one: &Range| one.on_gpu.filter(|_| one.cold.is_none());
+        windows.extend(self.list.windows(2).filter_map(|pair| {
+            let (before, after) = (warm(&pair[0])?, warm(&pair[1])?);
+            (before.1 < after.0).then_some((before.1, after.0))
+        }));
+        Some(union(windows))
+    }
+}
+
+/// The device with most work that the iterations launched.
+fn busiest(gpu: &GpuSide, slices: &[HostSlice]) -> Option<DeviceId> {
+    let n = |device: DeviceId| -> usize {
+        slices.iter().map(|slice| gpu.launched_in(device, slice).len()).sum()
+    };
+    let devices = (0..gpu.devices.len()).map(|device| device as DeviceId);
+    devices
+        .map(|device| (n(device), device))
+        .filter(|(n, _)| *n > 0)
+        .max_by_key(|(n, device)| (*n, std::cmp::Reverse(*device)))
+        .map(|(_, device)| device)
+}
+
+/// The warm iterations of a run that has cold ones.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warm {
+    /// When they are, on the clock of the trace: disjoint, sorted.
+    pub(crate) windows: Vec<Interval>,
+    /// From the first of them to the end of the last iteration on the CPU, without cold ones.
+    launching: Vec<Interval>,
+    /// Cold ones, and all.
+    pub(crate) n_cold: usize,
+    pub(crate) n: usize,
+}
+
+impl Warm {
+    /// Those of a device with these times; `None` where no iteration is cold, or too few are warm.
+    pub(crate) fn of(ranges: Option<&Ranges>, times: &WallTimes) -> Option<Self> {
+        let mut ranges = ranges?.clone();
+        ranges.mark(Some(times));
+        let windows = ranges.warm_windows()?;
+        let ends = ranges.list.iter().map(|one| one.slice.end_ns).max()?;
+        let warm = ranges.list.iter().filter(|one| one.cold.is_none());
+        let from = warm.map(|one| one.slice.start_ns).min()?;
+        let cold = ranges.list.iter().filter(|one| one.cold.is_some());
+        let cold = union(cold.map(|one| one.slice.interval()).collect());
+        // (What an engine launches between its passes belongs to them.)
+        let launching = without(&[(from, ends)], &cold);
+        Some(Self { windows, launching, n_cold: ranges.n_cold(), n: ranges.list.len() })
+    }
+
+    /// By GPU slice: whether the warm iterations launched it. One without a launch is theirs if it begins while they run.
+    pub(crate) fn slices(&self, gpu: &Gpu<'_>, launches: &Launches) -> Vec<bool> {
+        let is_theirs = |at: usize| match launches.of_slice(at) {
+            Some(launch) => holds(&self.launching, gpu.trace.ts_ns(launch)),
+            None => holds(&self.windows, gpu.slice(at).start_ns),
+        };
+        (0..gpu.len()).map(is_theirs).collect()
+    }
+
+    /// "all 6 iterations, including the cold one at the beginning".
+    pub(crate) fn all(&self) -> String {
+        let n = units::count(self.n as u64);
+        match self.n_cold {
+            1 => format!("all {n} iterations, including the cold one at the beginning"),
+            cold => format!(
+                "all {n} iterations, including the {} cold ones at the beginning",
+                units::count(cold as u64)
+            ),
+        }
+    }
+
+    /// Warm ones.
+    pub(crate) fn n_warm(&self) -> usize {
+        self.n - self.n_cold
+    }
+
+    /// "the 5 warm iterations".
+    pub(crate) fn told(&self) -> String {
+        format!("the {} warm iterations", units::count(self.n_warm() as u64))
+    }
+}
+
+/// The warm iterations of a run with what they launched on a device.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WarmSlices<'a> {
+    pub(crate) warm: &'a Warm,
+    /// By GPU slice.
+    pub(crate) slices: &'a [bool],
+}
+
+impl WarmSlices<'_> {
+    /// Whether they launched a GPU slice.
+    pub(crate) fn has(self, at: usize) -> bool {
+        self.slices.get(at).copied().unwrap_or_default()
+    }
+}

@@ -1,0 +1,103 @@
+//! What is found and advised of a recording whose first iteration is cold: it tries algorithms that no later one runs.
+
+use crate::{FuseRow, Sources, TriageOptions, TriageReport, triage};
+use fixture::{Fixture, kernel, slice};
+
+const US: i64 = 1_000;
+const MS: i64 = 1_000_000;
+
+const TO_NHWC: &str = "void cudnn::ops::nchwToNhwcKernel<__half, __half, float, false, true>(int)";
+const TO_NCHW: &str = "void cudnn::ops::nhwcToNchwKernel<__half, __half, float, true, false>(int)";
+const COMPLEX: &str = "void transpose_readWrite_alignment_kernel<float2, float2, 1, false, 6, 4, 4>(cublasTransposeParams<float2>)";
+const CONV: &str = "volta_h884cudnn_256x64_ldg8_relu_exp_small_nhwc_tn_v1";
+const PLAIN_CONV: &str = "volta_scudnn_128x64_relu_interior_nn_v1";
+
+/// Five steps, each with ten times these kernels of 100 us; the first takes four times as long on the CPU as the others, which run other
+/// kernels.
+fn steps(sm: (u32, u32), cold: &[&str], warm: &[&str]) -> TriageReport {
+    let mut fixture = Fixture::default();
+    let (major, minor) = sm;
+    fixture.metadata(
+        "deviceProperties",
+        &format!(
+            r#"[{{"id": 0, "name": "NVIDIA V", "computeMajor": {major}, "computeMinor": {minor}, "warpSize": 32}}]"#
+        ),
+    );
+    let (mut begins_ns, mut link) = (0, 0);
+    for step in 0..5 {
+        let kernels = if step == 0 { cold } else { warm };
+        let dur_ns = if step == 0 { 40 * MS } else { 10 * MS };
+        let name = format!("ProfilerStep#{step}");
+        fixture.push(slice("user_annotation", &name).on(1, 1).at(begins_ns, dur_ns));
+        for (name, at) in kernels.iter().cycle().take(10 * kernels.len()).zip(0..) {
+            link += 1;
+            let op_ns = begins_ns + at * 110 * US;
+            fixture.push(slice("cpu_op", "aten::conv2d").on(1, 1).at(op_ns, 8 * US));
+            let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).link(link);
+            fixture.push(launch.at(op_ns + US, 4 * US));
+            fixture.push(kernel(name).at(op_ns + 8 * US, 100 * US).link(link));
+        }
+        begins_ns += dur_ns;
+    }
+    triage(&fixture.finish(), &TriageOptions::default(), &Sources::default())
+}
+
+fn layout_change(report: &TriageReport) -> Option<FuseRow> {
+    report.fuse.iter().find(|row| row.pattern_id == "K09" && row.is_advice()).cloned()
+}
+
+fn titles(report: &TriageReport) -> Vec<String> {
+    let sections = report.sections(1.0);
+    let tables = sections.iter().flat_map(|section| &section.tables);
+    tables.map(|table| table.title.to_string()).collect()
+}
+
+const TRANSPOSED: &[&str] = &[TO_NHWC, CONV, TO_NCHW];
+
+#[test]
+fn what_only_the_cold_iteration_does_is_not_advised() {
+    let first = steps((7, 0), TRANSPOSED, &[CONV, CONV]);
+    assert_eq!(layout_change(&first), None);
+    let all = layout_change(&steps((7, 0), TRANSPOSED, TRANSPOSED)).unwrap();
+    assert_eq!(
+        all.n_occurrences, 20,
+        "two convolutions and the changes around them, in each of the four warm ones"
+    );
+    // (80 changes of 100 us and the gaps before some of them; the cold iteration has a fifth of all.)
+    let saved_ns = all.savings_bound_ns.unwrap();
+    assert!((8 * MS..9 * MS).contains(&saved_ns), "{saved_ns}");
+    assert!(all.rationale.contains("20 times. "), "{}", all.rationale);
+    assert!(all.rationale.contains("Counted are the 4 warm iterations."), "{}", all.rationale);
+    assert!(all.rationale.contains("of the 4 warm iterations"), "{}", all.rationale);
+}
+
+#[test]
+fn tables_say_which_iterations_they_count() {
+    let cold = titles(&steps((7, 0), TRANSPOSED, TRANSPOSED));
+    let all = "(all 5 iterations, including the cold one at the beginning)";
+    assert_eq!(cold[0], format!("Stages {all}"));
+    assert_eq!(cold[1], format!("Kernels by stage {all}"));
+    assert_eq!(cold[3], "Fuse opportunities (the 4 warm iterations)");
+    let mut even = Fixture::default();
+    even.push(kernel(CONV).at(0, MS));
+    let even = triage(&even.finish(), &TriageOptions::default(), &Sources::default());
+    assert_eq!(titles(&even)[0], "Stages", "nothing is cold");
+}
+
+#[test]
+fn transposes_of_complex_numbers_are_no_change_of_layout() {
+    let of = |transpose| layout_change(&steps((8, 0), &[CONV], &[transpose, CONV, transpose]));
+    assert!(of(TO_NHWC).is_some());
+    assert_eq!(of(COMPLEX), None, "a step of a convolution by FFT");
+}
+
+#[test]
+fn channels_last_is_advised_where_the_gpu_has_faster_convolutions_for_it() {
+    let of = |sm, conv| {
+        let kernels = &[TO_NHWC, conv, TO_NCHW];
+        layout_change(&steps(sm, kernels, kernels)).is_some()
+    };
+    assert!(of((7, 0), CONV), "16 bits on tensor cores");
+    assert!(!of((7, 0), PLAIN_CONV), "a V100 has no tensor cores for 32 bits");
+    assert!(of((8, 0), PLAIN_CONV), "an A100 has TF32");
+}
