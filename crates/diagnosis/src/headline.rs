@@ -10,6 +10,7 @@ use report::{short_name, short_names};
 use triage::{KernelTableRow, WallPart, WallRow};
 
 use crate::facts::{InRanges, Sets};
+use crate::rules::equal_kernels::DISPLACED;
 use crate::{Facts, Finding, Rule};
 
 /// What frames of Python do to the CPU's part of the time; M23 need not say it again.
@@ -46,6 +47,11 @@ pub(crate) fn lower(title: &str) -> String {
 /// tell; and that its clocks disagree, where they do.
 pub fn headline(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
     let text = largest(facts, findings)?;
+    // (Before any figure, as a reader would take it for that of a name.)
+    let text = match &facts.triage.displaced {
+        Some(displaced) => format!("{} {text}", displaced.text()),
+        None => text,
+    };
     let clocks = findings.iter().find(|finding| finding.rule == Rule::Clocks);
     Some(match clocks {
         Some(clocks) => format!("{text} {}", clocks.observation),
@@ -189,6 +195,7 @@ fn computes(facts: &Facts<'_>, findings: &[Finding], most: &WallRow) -> Option<S
     let computes = facts.wall.iter().find(is_it)?;
     let differ = |one: &&Finding| {
         one.rule == Rule::EqualKernels
+            && one.verdict != DISPLACED
             && of_row(facts, &most.device).is_some_and(|of| one.device.as_deref() == Some(of.name))
     };
     let rest = if let Some(differ) = findings.iter().find(differ) {
@@ -318,6 +325,9 @@ fn waiting(facts: &Facts<'_>, most: &WallRow) -> String {
 
 /// What most of the GPU's time goes to, where that is one kind of work, communication aside, which may run beside it.
 fn largest_work(facts: &Facts<'_>, device: &str) -> String {
+    if facts.triage.displaced.is_some() {
+        return String::new();
+    }
     let mut sums: BTreeMap<Category, f64> = BTreeMap::new();
     let is_own =
         |row: &&KernelTableRow| row.device == device && row.category != Category::Communication;

@@ -10,6 +10,7 @@ use report::{Section, Table, units};
 use serde::{Deserialize, Serialize};
 
 use super::arch::ObservedArch;
+use super::displaced::Displaced;
 use super::framework::FrameworkVote;
 use super::fuse::FuseRow;
 use super::kernel_line::{FROM_ARGUMENTS, KernelLine, above_cutoff};
@@ -51,6 +52,8 @@ pub struct TriageReport {
     pub fuse_note: Option<String>,
     /// What would save time on the device, and shortens nothing in this recording, because what follows is launched no sooner.
     pub fuse_held: Option<String>,
+    /// Graphs whose kernel names do not belong to their times: no advice is derived from those.
+    pub displaced: Option<Displaced>,
     /// Products that a faster number format would shorten.
     pub plain_products: Option<PlainProducts>,
     /// How much GPU time maps to ops and Python lines.
@@ -167,7 +170,13 @@ impl TriageReport {
         }
         let mut rows: Vec<MatrixRow> = sums.into_values().collect();
         trace::sort_by_key(&mut rows, |row| std::cmp::Reverse(row.total_ns));
-        Table::of("matrix", "Categories by family, from kernel names and ops", &rows)
+        let title = match self.displaced {
+            Some(_) => {
+                "Categories by family, from kernel names: not usable for graphs with displaced names"
+            }
+            None => "Categories by family, from kernel names and ops",
+        };
+        Table::of("matrix", title, &rows)
             .summing(&["total_ns", "share_pct", "n_slices"])
             .preview(PREVIEW)
             .when_empty(self.nothing())
@@ -200,6 +209,7 @@ impl TriageReport {
         // Architecture and framework stand among the facts of the run, beside these chapters.
         let Self {
             step,
+            displaced,
             // The diagnosis has it, and the takeaways.
             plain_products: _,
             lost_calls: _,
@@ -247,6 +257,7 @@ impl TriageReport {
         if !kernels.is_empty() {
             table.intro.extend(Some(launch_note.clone()).filter(|note| !note.is_empty()));
         }
+        table.intro.extend(displaced.as_ref().map(Displaced::meaning));
         table.tables.push(table_of(self.by_stage_table(cutoff_pct)));
 
         let mut chances = Section::new("overlap", "Overlap opportunities");
