@@ -89,6 +89,12 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
     if let Some(launches) = by_launches(facts, findings, most) {
         return Some(launches);
     }
+    if let Some(step) = of_row(facts, &most.device).and_then(|device| device.first_step())
+        && is_of_cpu(most.part)
+        && most.share_pct >= LEAST_PCT
+    {
+        return computes(facts, findings, most).map(|text| format!("{text} {}", step.sentence()));
+    }
     let gpu = gpu_of(facts, most);
     let whole = facts.whole();
     if most.share_pct < LEAST_PCT || most.part == WallPart::Compute {
