@@ -95,6 +95,8 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
     {
         return computes(facts, findings, most).map(|text| format!("{text} {}", step.sentence()));
     }
+    let late = late(facts, findings, most);
+    let most = late.as_ref().unwrap_or(most);
     let gpu = gpu_of(facts, most);
     let whole = facts.whole();
     if most.share_pct < LEAST_PCT || most.part == WallPart::Compute {
@@ -102,7 +104,10 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
     }
     let share = percent(most.share_pct);
     let ns = time(most.total_ns);
-    let what = state(facts, most)?;
+    let what = match late {
+        Some(_) => "stands still because the CPU launches the next work late,".into(),
+        None => state(facts, most)?,
+    };
     let mut text = format!("{gpu} {what} for {share} of {whole} ({ns}{}).", waiting(facts, most));
     let no_cpu = facts.host.cpu_ops.ops.is_empty() && facts.slices.annotations.is_empty();
     if most.part == WallPart::Unexplained && no_cpu {
@@ -134,6 +139,23 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
         ));
     }
     Some(without_profiler(facts, findings, most, text))
+}
+
+/// All late launches as one part, where short gaps before them and longer ones both count: the action is about them all.
+fn late(facts: &Facts<'_>, findings: &[Finding], most: &WallRow) -> Option<WallRow> {
+    let device = of_row(facts, &most.device)?;
+    let parts = [WallPart::Launch, WallPart::HostCompute];
+    let other = parts.into_iter().find(|part| *part != most.part)?;
+    let other = device.wall(other).filter(|row| row.share_pct >= SECOND_PCT)?;
+    let is_it =
+        |one: &&Finding| one.verdict == "host_bound" && one.device.as_deref() == Some(device.name);
+    findings.iter().find(is_it).filter(|_| parts.contains(&most.part))?;
+    let (total_ns, share_pct) = device.late();
+    (total_ns > most.total_ns.max(other.total_ns)).then(|| WallRow {
+        total_ns,
+        share_pct,
+        ..most.clone()
+    })
 }
 
 /// The same with what is known, or to be feared, of the run without the profiler.
