@@ -2,6 +2,7 @@
 
 mod buffers;
 mod device;
+mod first_step;
 mod loader;
 mod one_call;
 mod places;
@@ -33,6 +34,7 @@ use crate::iterations::{Iteration, Iterations, Run, wall_within};
 use crate::module_tree::ModuleTree;
 
 pub use device::Device;
+pub(crate) use first_step::{FirstStep, SLOWS};
 pub use ranges::InRanges;
 pub use set_up::Sets;
 

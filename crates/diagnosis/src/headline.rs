@@ -10,6 +10,7 @@ use report::{short_name, short_names};
 use triage::{KernelTableRow, WallPart, WallRow};
 
 use crate::facts::{InRanges, Sets};
+use crate::rules::equal_kernels::DISPLACED;
 use crate::{Facts, Finding, Rule};
 
 /// What frames of Python do to the CPU's part of the time; M23 need not say it again.
@@ -46,6 +47,11 @@ pub(crate) fn lower(title: &str) -> String {
 /// tell; and that its clocks disagree, where they do.
 pub fn headline(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
     let text = largest(facts, findings)?;
+    // (Before any figure, as a reader would take it for that of a name.)
+    let text = match &facts.triage.displaced {
+        Some(displaced) => format!("{} {text}", displaced.text()),
+        None => text,
+    };
     let clocks = findings.iter().find(|finding| finding.rule == Rule::Clocks);
     Some(match clocks {
         Some(clocks) => format!("{text} {}", clocks.observation),
@@ -83,6 +89,14 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
     if let Some(launches) = by_launches(facts, findings, most) {
         return Some(launches);
     }
+    if let Some(step) = of_row(facts, &most.device).and_then(|device| device.first_step())
+        && is_of_cpu(most.part)
+        && most.share_pct >= LEAST_PCT
+    {
+        return computes(facts, findings, most).map(|text| format!("{text} {}", step.sentence()));
+    }
+    let late = late(facts, findings, most);
+    let most = late.as_ref().unwrap_or(most);
     let gpu = gpu_of(facts, most);
     let whole = facts.whole();
     if most.share_pct < LEAST_PCT || most.part == WallPart::Compute {
@@ -90,7 +104,10 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
     }
     let share = percent(most.share_pct);
     let ns = time(most.total_ns);
-    let what = state(facts, most)?;
+    let what = match late {
+        Some(_) => "stands still because the CPU launches the next work late,".into(),
+        None => state(facts, most)?,
+    };
     let mut text = format!("{gpu} {what} for {share} of {whole} ({ns}{}).", waiting(facts, most));
     let no_cpu = facts.host.cpu_ops.ops.is_empty() && facts.slices.annotations.is_empty();
     if most.part == WallPart::Unexplained && no_cpu {
@@ -122,6 +139,23 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
         ));
     }
     Some(without_profiler(facts, findings, most, text))
+}
+
+/// All late launches as one part, where short gaps before them and longer ones both count: the action is about them all.
+fn late(facts: &Facts<'_>, findings: &[Finding], most: &WallRow) -> Option<WallRow> {
+    let device = of_row(facts, &most.device)?;
+    let parts = [WallPart::Launch, WallPart::HostCompute];
+    let other = parts.into_iter().find(|part| *part != most.part)?;
+    let other = device.wall(other).filter(|row| row.share_pct >= SECOND_PCT)?;
+    let is_it =
+        |one: &&Finding| one.verdict == "host_bound" && one.device.as_deref() == Some(device.name);
+    findings.iter().find(is_it).filter(|_| parts.contains(&most.part))?;
+    let (total_ns, share_pct) = device.late();
+    (total_ns > most.total_ns.max(other.total_ns)).then(|| WallRow {
+        total_ns,
+        share_pct,
+        ..most.clone()
+    })
 }
 
 /// The same with what is known, or to be feared, of the run without the profiler.
@@ -189,6 +223,7 @@ fn computes(facts: &Facts<'_>, findings: &[Finding], most: &WallRow) -> Option<S
     let computes = facts.wall.iter().find(is_it)?;
     let differ = |one: &&Finding| {
         one.rule == Rule::EqualKernels
+            && one.verdict != DISPLACED
             && of_row(facts, &most.device).is_some_and(|of| one.device.as_deref() == Some(of.name))
     };
     let rest = if let Some(differ) = findings.iter().find(differ) {
@@ -318,6 +353,9 @@ fn waiting(facts: &Facts<'_>, most: &WallRow) -> String {
 
 /// What most of the GPU's time goes to, where that is one kind of work, communication aside, which may run beside it.
 fn largest_work(facts: &Facts<'_>, device: &str) -> String {
+    if facts.triage.displaced.is_some() {
+        return String::new();
+    }
     let mut sums: BTreeMap<Category, f64> = BTreeMap::new();
     let is_own =
         |row: &&KernelTableRow| row.device == device && row.category != Category::Communication;

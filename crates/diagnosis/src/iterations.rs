@@ -2,6 +2,7 @@
 //! are cold, and why the slowest is slow. Triage finds them ([`triage::Ranges`]).
 
 mod pace;
+mod period;
 mod sections;
 mod slow;
 
@@ -91,6 +92,9 @@ pub struct Class {
     pub cpu: Stats,
     /// From the first to the last GPU work that each launched.
     pub gpu_span: Stats,
+    /// From the first GPU work of one to that of the next, the median in ns, where the GPU is full and that is longer than the span.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub period_ns: Option<i64>,
 }
 
 /// One iteration.
@@ -168,7 +172,7 @@ impl Iterations {
         let (kind, warm_windows) = (ranges.kind, ranges.warm_windows());
         let rows = ranges.list.into_iter().map(|range| iteration(run, range, times));
         let list: Vec<Iteration> = rows.collect();
-        let classes = classes(&list);
+        let classes = classes(&list, times);
         let slowest = slowest(run, &list, &classes);
         let pace = times.and_then(|times| pace::Pace::of(run, &list, times));
         let is_one_of_several = run.gpu.devices.len() > 1;
@@ -244,7 +248,7 @@ fn iteration(run: &Run<'_>, range: Range, times: Option<&WallTimes>) -> Iteratio
     }
 }
 
-fn classes(list: &[Iteration]) -> Vec<Class> {
+fn classes(list: &[Iteration], times: Option<&WallTimes>) -> Vec<Class> {
     let mut names: Vec<&str> = Vec::new();
     for one in list {
         if !names.contains(&&*one.class) {
@@ -254,12 +258,14 @@ fn classes(list: &[Iteration]) -> Vec<Class> {
     let class = |name: &str| {
         let own = || list.iter().filter(|one| one.class == name);
         let warm = || own().filter(|one| one.cold.is_none());
+        let gpu_span = Stats::of(warm().filter_map(|one| one.gpu_span_ns).collect());
         Class {
             name: name.to_owned(),
             n: own().count(),
             cold: own().count() - warm().count(),
             cpu: Stats::of(warm().map(|one| one.dur_ns).collect()),
-            gpu_span: Stats::of(warm().filter_map(|one| one.gpu_span_ns).collect()),
+            period_ns: period::period_ns(list, name, &gpu_span, times),
+            gpu_span,
         }
     };
     names.into_iter().map(class).collect()

@@ -147,7 +147,9 @@ impl Diagnosis {
             // (The headline says it, or the CPU's times are not what the run waits for.)
             (Rule::Profiler, "inflated") => {
                 let is_said = |said: &String| {
-                    said.contains(headline::STACKS) || said.contains(headline::SLOWED)
+                    [headline::STACKS, headline::SLOWED, facts::SLOWS]
+                        .into_iter()
+                        .any(|slowed| said.contains(slowed))
                 };
                 self.headline.as_ref().is_some_and(is_said) || !self.waits_for_the_cpu()
             }

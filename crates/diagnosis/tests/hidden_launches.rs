@@ -40,7 +40,11 @@ fn where_all_collectives_wait_the_best_rate_of_the_group_tells_how_long() {
     let told = "they take 1.40 ms more than the fast ones of each size, or what the best rate of the group allows";
     assert!(meaning.contains(told), "{meaning}");
     // The rate of the large one is that of the others: then they wait no longer than the fast ones show.
-    let (_, less_ns, meaning) = with(600_000);
-    assert!(meaning.contains("more than fast ones of the same kernels and sizes"), "{meaning}");
-    assert!(bound_ns >= less_ns + 800_000, "{bound_ns} {less_ns}");
+    let (_, less_ns, less) = with(600_000);
+    assert!(less.contains("more than fast ones of the same kernels and sizes"), "{less}");
+    // What they show is the least that they wait, so that the bound is all communication behind late launches.
+    assert!(meaning.starts_with("For at least 1.40 ms"), "{meaning}");
+    assert!(less.starts_with("For at least 400 µs"), "{less}");
+    assert!(bound_ns >= 1_600_000 && less_ns >= 1_600_000, "{bound_ns} {less_ns}");
+    assert!(meaning.contains("ms or more; the bound, an estimate,"), "{meaning}");
 }

@@ -5,7 +5,7 @@
 mod common;
 
 use common::{diagnosis, launch};
-use diagnosis::{Diagnosis, Finding};
+use diagnosis::{Diagnosis, Finding, WallPart};
 use fixture::{Fixture, kernel, slice};
 
 const MS: i64 = 1_000_000;
@@ -46,6 +46,27 @@ fn idle_time_in_an_annotation_of_the_program_names_it() {
         assert!(found(&other, "M3").is_empty(), "{annotation:?}: {:?}", other.findings);
         assert!(other.headline.is_none_or(|text| !text.contains("writer")));
     }
+}
+
+#[test]
+fn a_stall_within_one_launch_is_one_part_whatever_its_length() {
+    // A kernel, then an op of `op_us`, then the launch of a graph that takes `call_us`.
+    let with = |op_us: i64, call_us: i64| {
+        let mut fixture = Fixture::default();
+        launch(&mut fixture, "gemm", 1, 0, 4_000, 100_000);
+        fixture.push(slice("cpu_op", "aten::prepare").at(20_000, op_us * 1_000).on(1, 1));
+        let called = 20_000 + op_us * 1_000;
+        let call = slice("cuda_runtime", "cudaGraphLaunch").at(called, call_us * 1_000);
+        fixture.push(call.on(1, 1).link(2));
+        fixture.push(kernel("gemm").at(called + call_us * 1_000 + 5_000, 500_000).link(2));
+        let found = diagnosis(fixture);
+        let part = |of| found.wall.iter().find(|row| row.part == of).map_or(0, |row| row.total_ns);
+        (part(WallPart::Launch) / 1_000, part(WallPart::HostCompute) / 1_000)
+    };
+    assert_eq!(with(30, 980), (926, 0), "a gap below 1 ms");
+    assert_eq!(with(130, 980), (980, 46), "a gap of 1.03 ms");
+    // What comes before a short call is work of the CPU.
+    assert_eq!(with(3_000, 90), (0, 3_006));
 }
 
 /// Five iterations of 100 ms: the loader for `loads_ms` of each, while an all-reduce waits for another rank for 40 ms.
@@ -243,4 +264,30 @@ fn without_sizes_collectives_are_compared_at_the_same_place_of_the_iterations() 
     // (Six of 160 and four of 60 µs, above 5 µs.)
     let kernels = "they take 1.15 ms more than fast ones of the same kernels (sizes are not recorded: some may be larger)";
     assert!(with(false).contains(kernels), "{}", with(false));
+}
+
+#[test]
+fn late_launches_in_short_and_long_gaps_are_one_figure_of_the_first_sentence() {
+    // Twenty kernels of 100 us, 300 us apart; then three after ops of 3 ms each.
+    let with = |n_ops: i64| {
+        let mut fixture = Fixture::default();
+        let mut at = 0;
+        for n in 0..20 + n_ops {
+            if n >= 20 {
+                fixture.push(slice("cpu_op", "aten::prepare").at(at, 3 * MS).on(1, 1));
+                at += 3 * MS;
+            }
+            launch(&mut fixture, "gemm", n + 1, at, at + 4_000, 100_000);
+            at += 400_000;
+        }
+        diagnosis(fixture).headline.unwrap()
+    };
+    let said = with(3);
+    let all = "The GPU stands still because the CPU launches the next work late, for 81.9%";
+    assert!(said.starts_with(all), "{said}");
+    assert!(
+        with(0).starts_with("The GPU stands still in the gaps between launches"),
+        "{}",
+        with(0)
+    );
 }

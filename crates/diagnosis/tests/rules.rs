@@ -219,6 +219,37 @@ fn a_cpu_that_launches_too_late_for_most_passes_is_not_ahead() {
     assert!(said(&ahead, "The CPU launches ahead: "), "{ahead:?}");
 }
 
+/// What is said of the period of six decode passes of 5 ms each on the GPU, with `between_ns` of sampling after each and `idle_ns` without work.
+fn said_of_period(between_ns: i64, idle_ns: i64) -> Option<String> {
+    let mut fixture = Fixture::default();
+    let mut at = 0;
+    for pass in 0..6_i64 {
+        let name = "execute_context_0(0)_generation_1(1)";
+        fixture.push(slice("user_annotation", name).at(at, 1_000_000).on(1, 1));
+        for (link, called, begins, ns) in [
+            (2 * pass + 1, 400_000, 600_000, 5_000_000),
+            (2 * pass + 2, 1_200_000, 5_600_000, between_ns),
+        ] {
+            let call = slice("cuda_runtime", "cudaLaunchKernel").at(at + called, 100_000);
+            fixture.push(call.on(1, 1).link(link));
+            fixture.push(kernel("gemm").at(at + begins, ns).link(link));
+        }
+        at += 5_000_000 + between_ns + idle_ns;
+    }
+    let intro = diagnosis(fixture).iterations.unwrap().section().intro;
+    intro.into_iter().find(|text| text.contains("comes every"))
+}
+
+#[test]
+fn a_step_of_a_full_gpu_is_the_time_from_start_to_start() {
+    let said = said_of_period(1_500_000, 0).unwrap();
+    let expected = "On the GPU an iteration of decode comes every 6.50 ms (median of 5): the 1.50 ms after its own work belong to no \
+                    iteration";
+    assert!(said.starts_with(expected), "{said}");
+    assert_eq!(said_of_period(100_000, 0), None, "hardly longer than the pass");
+    assert_eq!(said_of_period(1_500_000, 2_000_000), None, "launches are late, too");
+}
+
 /// Six passes of a graph of 2 ms; the CPU waits for each, copies for the next, and launches that `late_ns` after the wait.
 fn passes_that_wait(late_ns: i64) -> Fixture {
     let mut fixture = Fixture::default();

@@ -7,6 +7,7 @@ use trace::Details;
 use crate::arguments;
 use crate::attribution::Linker;
 use crate::device_time::DeviceTime;
+use crate::displaced::displaced;
 use crate::facts::RunContext;
 use crate::framework::FrameworkVote;
 use crate::fuse::{self, FuseContext, Ground};
@@ -29,7 +30,7 @@ use crate::tables::DeviceTables;
 use crate::takeaways::BLOCKED_PCT;
 use crate::wall_stages;
 use crate::wall_time;
-use crate::{TriageOptions, WallPart, blocked, precision};
+use crate::{TriageOptions, WallPart, WallTimes, blocked, precision};
 use timeline::gpu::Gpu;
 use timeline::intervals::both;
 use wall::{Lost, Wall};
@@ -99,13 +100,12 @@ fn on_device(
 ) -> Triaged {
     let Asked { options, given, framework, run, peak, zero_ns, ranges } = asked;
     let Side { host, steps, lost_calls, .. } = side;
-    let sources = given.sources;
     let Placed { launches, places, stages, arguments, replayed, by_name } =
         Placed::of(gpu, linker, options.file_name.as_deref(), given);
     coverage.add(replayed);
     given.count(&by_name, coverage);
     cover(gpu, &places, coverage);
-    what_is_recorded(host, sources.details, coverage);
+    what_is_recorded(host, given.sources.details, coverage);
 
     let blocked = blocked::blocked(gpu, &launches);
     host.add_host_copies(&idle::host_copies(gpu, &launches));
@@ -121,16 +121,11 @@ fn on_device(
     let warm = Warm::of(ranges.as_ref(), &wall_times);
     let stage_of = |slice: usize| stages.stage(slice);
     wall_times.stages = wall_stages::stage_times(gpu, &stage_of, &idle.window, &wall_times);
-    let judged = OverlapOptions {
-        pair: sources.mapping.is_some() || sources.map.is_some(),
-        captures: !sources.captures.is_empty(),
-        details: sources.details,
-        wall: Some(&wall),
-        facts: run.facts,
-        gradient_hooks: Some(&run.gradient_hooks),
-        ..OverlapOptions::default()
-    };
-    let overlap = overlap::overlap(gpu, &launches, &stage_of, Some(&places), &judged);
+    let judged = overlap_options(asked, &wall);
+    let mut overlap = overlap::overlap(gpu, &launches, &stage_of, Some(&places), &judged);
+    let (displaced, is_displaced) = displaced(gpu, run.facts.platform, &launches, &places);
+    // (Which kernels could overlap their names tell.)
+    overlap.rows.retain(|_| displaced.is_none());
     let exposed_ns = &overlap.per_slice.exclusive_ns;
     let facts = Facts {
         gpu,
@@ -138,6 +133,7 @@ fn on_device(
         launches: &launches,
         arguments: &arguments,
         exposed_ns,
+        displaced: &is_displaced,
         zero_ns: *zero_ns,
     };
     let (kernels, merged) = kernel_tables(&facts, &stage_of);
@@ -158,17 +154,21 @@ fn on_device(
     let slices = warm.as_ref().map(|warm| warm.slices(gpu, &launches)).unwrap_or_default();
     let of_warm = warm.as_ref().map(|warm| WarmSlices { warm, slices: &slices });
     let wall = &wall;
-    let ground =
-        Ground { run, wall, exposed_ns, arguments, tokens, peak, own_frames, warm: of_warm };
+    let ground = Ground {
+        run,
+        wall,
+        exposed_ns,
+        displaced: &is_displaced,
+        arguments,
+        tokens,
+        peak,
+        own_frames,
+        warm: of_warm,
+    };
     let fuse = fuse::fuse(gpu, &launches, stage_of, Some(&places), &context, &ground);
     let blocked_ns = timeline::intervals::length(&blocked);
-    let waits = Waits {
-        gaps: &gaps,
-        loader: host.cover(idle::Cover::DataLoader),
-        allocations: host.cover(idle::Cover::Allocation),
-        set_up: wall_times.part(WallPart::Loading),
-        is_blocked: timeline::percent(blocked_ns, idle.window_ns) >= BLOCKED_PCT,
-    };
+    let is_blocked = timeline::percent(blocked_ns, idle.window_ns) >= BLOCKED_PCT;
+    let waits = waits(&gaps, host, &wall_times, is_blocked);
     let tables = DeviceTables {
         stages: stages.rows(gpu, &launches, waits),
         wall: wall_time::wall_rows(&wall_times, &idle),
@@ -176,13 +176,14 @@ fn on_device(
         wall_times: vec![wall_times],
         kernels,
         merged,
-        launch_note: arguments.map(|arguments| arguments::note(sources.details, arguments)),
+        launch_note: arguments.map(|arguments| arguments::note(given.sources.details, arguments)),
         overlap: overlap.rows,
         overlap_note: Some(overlap.note).filter(|note| !note.is_empty()),
         concurrency: overlap.concurrency,
         fuse: fuse.rows,
         fuse_note: fuse.note,
         fuse_held: fuse.held,
+        displaced,
         plain_products: precision::plain_products(gpu, &places, &ground, &fuse.attention),
         span: Some(wall.span()),
         warm: warm.map(|warm| (warm, wall.span_ns)),
@@ -190,6 +191,36 @@ fn on_device(
     let exposed_ns = overlap.per_slice.exclusive_ns;
     let slices = TriageSlices::of(gpu, &stages, places, &launches, exposed_ns);
     Triaged { tables, slices, gaps, idle: explained, blocked_ns }
+}
+
+/// How overlap is judged.
+fn overlap_options<'a>(asked: &'a Asked<'_>, wall: &'a Wall) -> OverlapOptions<'a> {
+    let sources = asked.given.sources;
+    OverlapOptions {
+        pair: sources.mapping.is_some() || sources.map.is_some(),
+        captures: !sources.captures.is_empty(),
+        details: sources.details,
+        wall: Some(wall),
+        facts: asked.run.facts,
+        gradient_hooks: Some(&asked.run.gradient_hooks),
+        ..OverlapOptions::default()
+    }
+}
+
+/// What stages wait for.
+fn waits<'a>(
+    gaps: &'a Gaps,
+    host: &'a idle::Host,
+    wall_times: &'a WallTimes,
+    is_blocked: bool,
+) -> Waits<'a> {
+    Waits {
+        gaps,
+        loader: host.cover(idle::Cover::DataLoader),
+        allocations: host.cover(idle::Cover::Allocation),
+        set_up: wall_times.part(WallPart::Loading),
+        is_blocked,
+    }
 }
 
 /// Kernels by stage and name, and by name alone.

@@ -36,6 +36,8 @@ pub(crate) struct Facts<'a> {
     pub arguments: &'a Arguments,
     /// By GPU slice: its time with no other stream running.
     pub exposed_ns: &'a [i64],
+    /// By GPU slice: whether its name may be another kernel's; empty where none is.
+    pub displaced: &'a [bool],
     /// When the first event of the trace begins.
     pub zero_ns: i64,
 }
@@ -71,7 +73,11 @@ pub(crate) fn kernel_table(
                 share_pct: percent(sums.total_ns, all_ns),
                 ..sums.row(facts, group[0].1 as usize, &labels)
             };
-            how_launched(row, gpu, places, facts.arguments, slices)
+            let mut row = how_launched(row, gpu, places, facts.arguments, slices.clone());
+            if slices.into_iter().any(|at| facts.displaced.get(at) == Some(&true)) {
+                row.notes.push(Note::NamesDisplaced);
+            }
+            row
         })
         .collect();
     trace::sort_by(&mut rows, |a, b| {

@@ -18,6 +18,7 @@ mod by_op;
 mod collectives;
 mod device;
 mod device_time;
+mod displaced;
 mod elsewhere;
 mod facts;
 mod framework;
@@ -67,6 +68,7 @@ mod tests {
 
 pub use arch::{ArchMatch, ArchRelation, ArchVerdict, ObservedArch};
 pub use autograd::backward_links;
+pub use displaced::Displaced;
 pub use elsewhere::Elsewhere;
 pub use framework::{Framework, FrameworkVote};
 pub use fuse::{FuseRow, FuseStatus, GainConfidence, PatternConfidence, Together};
@@ -232,11 +234,10 @@ pub fn triage_kept(
         takeaways = vec![CAPTURES.to_owned()];
     }
     takeaways.extend(tables.plain_products.as_ref().map(PlainProducts::text));
-    if let Some(text) = unrecorded::sentence(trace, &before) {
-        takeaways.insert(0, text);
-    }
     let lost_calls = sides.lost_calls();
-    takeaways.splice(0..0, unrecorded::calls_sentence(&lost_calls));
+    let lost = [unrecorded::calls_sentence(&lost_calls), unrecorded::sentence(trace, &before)];
+    let displaced = tables.displaced.as_ref().map(Displaced::text);
+    takeaways.splice(0..0, lost.into_iter().chain([displaced]).flatten());
     takeaways.extend(analysis::other_work(trace));
     let counted = !slices.without_before_window;
     let before_window = BeforeWindowSum::of(&before.summary, counted);

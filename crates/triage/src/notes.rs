@@ -9,6 +9,8 @@ use serde::{Serialize, Serializer};
 pub enum Note {
     /// A graph launched it.
     GraphLaunched,
+    /// A graph launched it whose names do not belong to their times.
+    NamesDisplaced,
     /// So many of its launches are from before profiling started.
     LaunchedBeforeWindow(u64),
     /// Its category is that of its ops.
@@ -30,6 +32,7 @@ impl Note {
     fn id(&self) -> &'static str {
         match self {
             Self::GraphLaunched => "graph-launched",
+            Self::NamesDisplaced => "names-displaced",
             Self::LaunchedBeforeWindow(_) => "launched-before-window",
             Self::CategoryByOp => "category-by-op",
             Self::LineOfForwardOp(_) => "line-of-forward-op",
@@ -44,6 +47,7 @@ impl Note {
     fn label(&self) -> &'static str {
         match self {
             Self::GraphLaunched => "launched by a graph",
+            Self::NamesDisplaced => "name and times do not belong together",
             Self::LaunchedBeforeWindow(_) => "launched before profiling started",
             Self::CategoryByOp => "category from its op",
             Self::LineOfForwardOp(_) => "line of the forward op",
@@ -62,6 +66,7 @@ impl Note {
             }
             Self::LineOfForwardOp(op) => Some(op.clone()),
             Self::GraphLaunched
+            | Self::NamesDisplaced
             | Self::CategoryByOp
             | Self::GemmOfConvolution
             | Self::MedianNotDefined => None,

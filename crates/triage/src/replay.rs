@@ -189,7 +189,7 @@ fn requests_of(
 
 /// The GPU slices of every graph launch, in the order in which they ran.
 #[inline(never)]
-fn replays(gpu: &Gpu<'_>, launches: &Launches, places: &Attribution) -> Vec<Vec<usize>> {
+pub(super) fn replays(gpu: &Gpu<'_>, launches: &Launches, places: &Attribution) -> Vec<Vec<usize>> {
     let mut by_launch: Vec<(Row, usize)> = Vec::new();
     for slice in 0..gpu.len() {
         if places.site(slice).graph

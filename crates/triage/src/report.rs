@@ -10,6 +10,7 @@ use report::{Section, Table, units};
 use serde::{Deserialize, Serialize};
 
 use super::arch::ObservedArch;
+use super::displaced::Displaced;
 use super::framework::FrameworkVote;
 use super::fuse::FuseRow;
 use super::iterations::Warm;
@@ -54,6 +55,8 @@ pub struct TriageReport {
     pub fuse_held: Option<String>,
     /// The warm iterations, if the file has cold ones: fusion is judged by these, the other tables are of all.
     pub warm: Option<Warm>,
+    /// Graphs whose kernel names do not belong to their times: no advice is derived from those.
+    pub displaced: Option<Displaced>,
     /// Products that a faster number format would shorten.
     pub plain_products: Option<PlainProducts>,
     /// How much GPU time maps to ops and Python lines.
@@ -170,8 +173,13 @@ impl TriageReport {
         }
         let mut rows: Vec<MatrixRow> = sums.into_values().collect();
         trace::sort_by_key(&mut rows, |row| std::cmp::Reverse(row.total_ns));
-        let table = Table::of("matrix", "Categories by family, from kernel names and ops", &rows);
-        self.of_all(table)
+        let title = match self.displaced {
+            Some(_) => {
+                "Categories by family, from kernel names: not usable for graphs with displaced names"
+            }
+            None => "Categories by family, from kernel names and ops",
+        };
+        self.of_all(Table::of("matrix", title, &rows))
             .summing(&["total_ns", "share_pct", "n_slices"])
             .preview(PREVIEW)
             .when_empty(self.nothing())
@@ -235,6 +243,7 @@ impl TriageReport {
         // Architecture and framework stand among the facts of the run, beside these chapters.
         let Self {
             step,
+            displaced,
             // The diagnosis has it, and the takeaways.
             plain_products: _,
             lost_calls: _,
@@ -286,6 +295,7 @@ impl TriageReport {
         if !kernels.is_empty() {
             table.intro.extend(Some(launch_note.clone()).filter(|note| !note.is_empty()));
         }
+        table.intro.extend(displaced.as_ref().map(Displaced::meaning));
         table.tables.push(table_of(self.by_stage_table(cutoff_pct)));
 
         let mut chances = Section::new("overlap", "Overlap opportunities");

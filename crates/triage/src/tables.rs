@@ -1,6 +1,7 @@
 //! The tables of a triage: of one device, and of all devices together.
 
 use crate::arch::ObservedArch;
+use crate::displaced::Displaced;
 use crate::framework::FrameworkVote;
 use crate::fuse::FuseRow;
 use crate::iterations::Warm;
@@ -30,6 +31,8 @@ pub(crate) struct DeviceTables {
     pub(crate) fuse: Vec<FuseRow>,
     pub(crate) fuse_note: Option<String>,
     pub(crate) fuse_held: Option<String>,
+    /// Graphs whose kernel names do not belong to their times.
+    pub(crate) displaced: Option<Displaced>,
     /// What the number format of the matrix products costs.
     pub(crate) plain_products: Option<PlainProducts>,
     /// What shares of advice are of, if not of the GPU span.
@@ -54,6 +57,7 @@ impl DeviceTables {
             all.concurrency.add(of.concurrency);
             all.fuse.extend(of.fuse);
             // (Of several GPUs the first one with a finding speaks: they run the same program.)
+            all.displaced = all.displaced.or(of.displaced);
             all.plain_products = all.plain_products.or(of.plain_products);
             all.span = all.span.or(of.span);
             all.warm = all.warm.or(of.warm);
@@ -94,6 +98,7 @@ impl DeviceTables {
             fuse_note: self.fuse_note,
             fuse_held: self.fuse_held,
             warm: self.warm.map(|(warm, _)| warm),
+            displaced: self.displaced,
             plain_products: self.plain_products,
             coverage,
             before_window,

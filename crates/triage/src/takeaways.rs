@@ -108,7 +108,7 @@ pub(super) fn takeaways(
     });
     // (What a GPU does that is hardly ever busy is no lead.)
     let is_idle = !waits_elsewhere && percent(time.busy_ns, time.span_ns) < IDLE_PCT;
-    if !first_run && !repeats && !is_idle {
+    if !first_run && !repeats && !is_idle && tables.displaced.is_none() {
         let mapped_ns = coverage.op_ns.saturating_add(coverage.collective_ns);
         let mapped = percent(mapped_ns, coverage.total_ns) >= MAPPED_PCT;
         rest.extend(composition(time, if mapped { coverage.convolution_gemm_ns } else { 0 }));

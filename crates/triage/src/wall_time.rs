@@ -123,7 +123,7 @@ impl WallPart {
                 "the CPU runs ops, Python, compiled code or other calls, in gaps of 1 ms or more; in shorter gaps ops of 50 µs or more that launch nothing"
             }
             Self::Launch => {
-                "a gap below 1 ms: ops, Python and the launching calls until a launch that came late is over"
+                "a gap below 1 ms: ops, Python and the launching calls until a launch that came late is over; of a longer gap that launch, where it takes most of the gap"
             }
             Self::Start => {
                 "a gap below 1 ms: the launch that came late is over, and the GPU has yet to start what it launched"

@@ -82,11 +82,15 @@ rows! { MAINLINE, LAYERS =>
         id: "F05",
         title: "RMSNorm of queries and keys in place",
         platform: Platform::Cuda,
-        active: "fused_inplace_qknorm|minimaxm2rmsnormtp",
+        // (SGLang's op fused_inplace_qknorm launches fused_qknorm_warp, for long heads fused_qknorm_cta.)
+        active: "fused_inplace_qknorm|fused_qknorm_warp|fused_qknorm_cta|minimaxm2rmsnormtp",
         groups: &["apply_qk_norm|q_norm|k_norm|qknorm|in:apply_qk_norm"],
         path: "sgl:srt/models/utils.py; sgl:jit_kernel/norm.py",
     }
-    yes: ["a fused_inplace_qknorm_kernel", "1 fn apply_qk_norm", "1 fn q_norm", "1 in forward apply_qk_norm"],
+    yes: [
+            "a fused_inplace_qknorm_kernel", "a void (anonymous namespace)::fused_qknorm_warp<128l, true, __nv_bfloat16>(int)",
+            "1 fn apply_qk_norm", "1 fn q_norm", "1 in forward apply_qk_norm",
+        ],
         no: ["fn seq_norm", "in q_norm", "void flashinfer::norm::RMSNormKernel<8>(int)"];
     {
         id: "F06",
@@ -94,6 +98,8 @@ rows! { MAINLINE, LAYERS =>
         platform: Platform::Cuda,
         active: "fused_qknorm_rope|fused_qk_norm_rope",
         groups: &["apply_qk_norm|q_norm|k_norm|qknorm|in:apply_qk_norm", "apply_rope|rotary|rope|mrope"],
+        // (With the switch the cache is written by a kernel of its own again, and positions are converted: sgl:srt/models/qwen3_moe.py.)
+        not_parts: "rope_store|rope_kv|rope_set_kv|rope_and_cache|rope_reshape_and_cache|set_kv_buffer",
         priority: 30,
         switch: Switch::By("Start SGLang with --enable-fused-qk-norm-rope"),
         path: "sgl:jit_kernel/fused_qknorm_rope.py; sgl:srt/models/qwen3_moe.py",
@@ -102,7 +108,10 @@ rows! { MAINLINE, LAYERS =>
             "a void fused_qknorm_rope::fusedQKNormRopeKernel<128, true>(int)", "1 fn apply_qk_norm",
             "2 void rotary_embedding_kernel<c10::BFloat16, true>(int)",
         ],
-        no: ["qk_norm_and_rope_kernel", "fn forward_prepare", "fn get_property"];
+        no: [
+            "qk_norm_and_rope_kernel", "fn forward_prepare", "fn get_property",
+            "void (anonymous namespace)::fused_rope_store_kernel<true, 128l, true, __nv_bfloat16, long, 16u>(int)",
+        ];
     {
         id: "F07",
         title: "Rotary embedding, reshape and KV cache write in one kernel",

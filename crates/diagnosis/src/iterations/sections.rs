@@ -251,6 +251,7 @@ impl Iterations {
             section.intro.push(self.sentence());
         }
         section.intro.extend(self.slowest_sentence());
+        section.intro.extend(self.periods());
         let is_ahead = self.is_ahead();
         if is_ahead {
             section.intro.push(super::pace::ahead(self.pace, self.list.len()));

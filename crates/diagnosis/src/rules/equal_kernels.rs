@@ -23,6 +23,8 @@ const SLOW_TIMES: i64 = 3;
 const LEAST_SLOW: usize = 2;
 /// Of the busy time, what slow launches take above the fast ones.
 const LEAST_SHARE: f64 = 0.2;
+/// The verdict on names that do not belong to their times.
+pub(crate) const DISPLACED: &str = "names_displaced";
 /// Letters of a kernel's name in the sentence.
 const NAME: usize = 64;
 
@@ -35,7 +37,19 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         let category = classify(RawKind::Kernel, name, platform).category;
         matches!(category, Category::Gemm | Category::Conv)
     });
-    facts.devices().filter_map(|device| of_device(facts, &device, &is_dense)).collect()
+    let differ = facts.devices().filter_map(|device| of_device(facts, &device, &is_dense));
+    displaced(facts).into_iter().chain(differ).collect()
+}
+
+/// Names that do not belong to their times: equal names take other times, but not equal places.
+fn displaced(facts: &Facts<'_>) -> Option<Finding> {
+    let found = facts.triage.displaced.as_ref()?;
+    Some(
+        Finding::fact(Rule::EqualKernels, DISPLACED, found.observation())
+            .level(Level::High)
+            .means(found.meaning())
+            .with("triage", "kernels", count(found.n_kernels)),
+    )
 }
 
 /// Equal launches, fastest first.

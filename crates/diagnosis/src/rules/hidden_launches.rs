@@ -35,15 +35,20 @@ pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
             told.unwrap_or_else(|| (above_fast_ns, Alike::of(facts, device).words()))
         }
     };
-    let behind_ns = exposed_ns.saturating_sub(sooner_ns).min(waits_ns).max(0);
     // (There the launches wait for data, and more work for each changes nothing.)
     let loading_ns = length(&both(&device.exposed(), device.held_by_loader()));
+    let most_ns = exposed_ns.saturating_sub(sooner_ns).saturating_sub(loading_ns).max(0);
+    let behind_ns = waits_ns.min(exposed_ns.saturating_sub(sooner_ns));
     let behind_ns = behind_ns.saturating_sub(loading_ns).max(0);
     let share = behind_ns as f64 / span_ns.max(1) as f64;
     if share < LEAST_SHARE {
         return None;
     }
-    let bound_ns = behind_ns.saturating_add(late_ns);
+    // (Where the ranks are not compared, what the collectives show is the least that they wait.)
+    let is_exact = facts.matched.device(device.name).is_some();
+    // (Without sizes some may only be larger.)
+    let is_least = !is_exact && than != Alike::Kernels.words();
+    let bound_ns = if is_exact { behind_ns } else { most_ns }.saturating_add(late_ns);
     let observation = format!(
         "Launches limit {} behind its communication: without any communication it would be done {} sooner at most, of {} that \
          are exposed.",
@@ -58,12 +63,15 @@ pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
             .on(device.name)
             .bound(bound_ns)
             .means(format!(
-                "For {} ({} of its window) collectives run longer than they need while the CPU has yet to launch what follows: {}. The \
-                 bound, an estimate, is this and {} of idle time before late launches.",
+                "For {}{} ({} of its window) collectives run longer than they need while the CPU has yet to launch what follows: {}. {}",
+                if is_least { "at least " } else { "" },
                 time(behind_ns),
                 percent(100.0 * share),
                 why(facts, device, (waits_ns, than)),
-                time(late_ns)
+                match is_exact {
+                    true => format!("The bound, an estimate, is this and {} of idle time before late launches.", time(late_ns)),
+                    false => rests_on(is_least, behind_ns, most_ns, late_ns),
+                },
             ))
             .with(
                 "wall",
@@ -71,6 +79,18 @@ pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
                 time(exposed_ns.saturating_add(late_ns)),
             )
             .with("wall", "sooner without communication", time(sooner_ns)),
+    )
+}
+
+/// What the bound rests on where the ranks are not compared.
+fn rests_on(is_least: bool, behind_ns: i64, most_ns: i64, late_ns: i64) -> String {
+    let late = time(late_ns);
+    format!(
+        "Together with {late} of idle time before late launches that is about {}{}; the bound, an estimate, is {late} and all {} of \
+         communication that is exposed while launches are late, as this file does not tell how much of it is waiting.",
+        time(behind_ns.saturating_add(late_ns)),
+        if is_least { " or more" } else { "" },
+        time(most_ns)
     )
 }
 

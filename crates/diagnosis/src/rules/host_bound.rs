@@ -3,6 +3,7 @@
 use report::units::{percent, time};
 use triage::WallPart;
 
+use crate::facts::{Device, FirstStep};
 use crate::{Confidence, Facts, Finding, Level, Rule};
 
 /// From this share of the window on.
@@ -18,12 +19,34 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     found
 }
 
+/// What is late of a step that the profiler starts in: what the CPU takes longer than the device.
+fn in_stream(facts: &Facts<'_>, device: &Device<'_>, step: &FirstStep) -> Option<Finding> {
+    let (late_ns, late_pct) = device.late();
+    let bound_ns = step.excess_ns().min(late_ns);
+    let share = bound_ns as f64 / facts.wall_ns() as f64;
+    (bound_ns > 0 && late_pct >= 100.0 * LEAST_SHARE).then(|| {
+        Finding::fact(Rule::HostBound, "host_bound", step.cost())
+            .level(Level::of_share(share))
+            .confidence(Confidence::Low)
+            .on(device.name)
+            .bound(bound_ns)
+            .means(device.where_it_waits())
+            .with("wall", "idle until late launches", time(late_ns))
+    })
+}
+
 /// Devices that wait for late launches.
 fn late(facts: &Facts<'_>) -> Vec<Finding> {
     facts
         .devices()
-        .filter(|device| device.is_told() && !device.is_launch_bound())
+        .filter(|device| device.is_told())
         .filter_map(|device| {
+            if let Some(step) = device.first_step() {
+                return in_stream(facts, &device, &step);
+            }
+            if device.is_launch_bound() {
+                return None;
+            }
             if let Some(between) = super::between_graphs::check(facts, &device) {
                 return Some(between);
             }

@@ -11,7 +11,7 @@ mod compilation;
 pub(crate) mod copies;
 mod data_loader;
 mod ddp_buffers;
-mod equal_kernels;
+pub(crate) mod equal_kernels;
 mod flops;
 mod gaps;
 mod graphs;
@@ -76,8 +76,23 @@ fn check(rule: Rule) -> fn(&Facts<'_>) -> Vec<Finding> {
 /// What every rule says.
 pub fn all(facts: &Facts<'_>) -> Vec<Finding> {
     let all = Rule::ALL.iter().flat_map(|rule| check(*rule)(facts));
+    let is_displaced = facts.triage.displaced.is_some();
+    let all = all.filter(|finding| !is_displaced || !is_by_name(finding.rule));
     let all = all.map(|finding| without_profiler::cut(facts, finding));
     all.map(|finding| if facts.has_one_device() { finding } else { named(finding) }).collect()
+}
+
+/// Whether a rule takes times by the name of a kernel that no op may have launched.
+fn is_by_name(rule: Rule) -> bool {
+    matches!(
+        rule,
+        Rule::Communication
+            | Rule::LateRank
+            | Rule::Precision
+            | Rule::Occupancy
+            | Rule::Bandwidth
+            | Rule::KernelChoice
+    )
 }
 
 /// Whether a text names a device: not 1 in `Device 12`.

@@ -2,6 +2,7 @@
 
 use dialect::calls::launches_graph;
 use report::units::{percent, time};
+use triage::Framework;
 
 use crate::facts::Device;
 use crate::{Facts, Finding, Level, Rule};
@@ -17,7 +18,13 @@ pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
     let (_, window_ns) = device.busy_told()?;
     let (name, ns, is_first) = device.longest_call()?;
     let share = ns as f64 / window_ns as f64;
-    if share < LEAST_SHARE {
+    // (A server replays its graphs at each step: no loop of the reader's has a first one, and most of such a call is the recording of the
+    // graph's kernels, in each replay.)
+    let is_server = matches!(
+        facts.triage.framework.framework,
+        Framework::Sglang | Framework::Vllm | Framework::Trtllm | Framework::Tokenspeed
+    );
+    if share < LEAST_SHARE || is_first && launches_graph(name) && is_server {
         return None;
     }
     let text = format!(

@@ -72,6 +72,15 @@ impl Candidate {
         self.split.push(Find { from, to: self.slices.len() as u32 });
     }
 
+    /// Leaves out places with kernels whose names may be others'.
+    pub(super) fn retain_named(&mut self, displaced: &[bool]) {
+        let is_named = |at: &u32| displaced.get(*at as usize) != Some(&true);
+        let Self { split, active, slices, .. } = self;
+        let slices_of = |find: &Find| slices.get(find.from as usize..find.to as usize);
+        split.retain(|find| slices_of(find).unwrap_or_default().iter().all(is_named));
+        active.retain(is_named);
+    }
+
     /// The part that most often has its neighbours, as (adjacent, all).
     pub(super) fn adjacency(&self) -> (u64, u64) {
         let share = |group: &Group| (group.n_adjacent as f64) / (group.n.max(1) as f64);

@@ -109,6 +109,7 @@ fn judged<'a>(
     let lanes = Lanes::of(gpu, launches, stage_of, attribution, &wanted, (zero_grad, ground.warm));
     let mut found = find::patterns(&lanes, &wanted);
     found.extend(find::chains(&lanes));
+    found.iter_mut().for_each(|candidate| candidate.retain_named(ground.displaced));
     for candidate in &mut found {
         if !advice::is_possible(&lanes, launches, attribution, ground, candidate) {
             candidate.split.clear();
@@ -158,6 +159,8 @@ pub(crate) struct Ground<'a> {
     pub wall: &'a Wall,
     /// The exposed time of each GPU slice.
     pub exposed_ns: &'a [i64],
+    /// By GPU slice: whether its name may be another kernel's; empty where none is.
+    pub displaced: &'a [bool],
     /// What ops were called with, if it was read.
     pub arguments: Option<&'a Arguments>,
     /// The most tokens of a pass of each stage, where annotations tell them.

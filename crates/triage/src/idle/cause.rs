@@ -173,6 +173,7 @@ pub(crate) fn deal(
     left.take(Cause::Sync, &parts(gaps, Gap::drained));
     left.take(Cause::Op, &gaps.on_cpu);
     left.take(Cause::Paced, &parts(gaps, Gap::until_launch));
+    left.take(Cause::Paced, &parts(gaps, Gap::in_launch));
     left.take(Cause::Start, &parts(gaps, Gap::starting));
     left.take(Cause::Op, host.cover(Cover::Work));
     left.take(Cause::Python, host.cover(Cover::Python));

@@ -36,7 +36,8 @@ pub(crate) struct Gap {
     pub(crate) within: bool,
     /// Whether the launch was over only after the gap had begun: nothing was queued.
     pub(crate) late: bool,
-    /// When the launch was over.
+    /// When the launch was called, and when it was over.
+    pub(crate) called_ns: Option<i64>,
     pub(crate) launched_ns: Option<i64>,
     /// The call in which the launching thread waited for the GPU when the gap began; `None` if there is none.
     pub(crate) drained_by: Option<Interval>,
@@ -92,6 +93,14 @@ impl Gap {
         (self.is_paced() && from_ns < until_ns).then_some((from_ns, until_ns))
     }
 
+    /// What of a longer gap lies in the late launch itself, where that is most of it: one call is the same cause however long it takes.
+    pub(crate) fn in_launch(&self) -> Option<Interval> {
+        let until_ns = self.launched_ns?.min(self.times.1);
+        let from_ns = self.undrained_ns().max(self.called_ns?);
+        let is_most = until_ns.saturating_sub(from_ns).saturating_mul(2) >= self.ns();
+        (self.late && self.ns() >= SHORT_NS && is_most).then_some((from_ns, until_ns))
+    }
+
     /// What of it comes after the end of a late launch: the way of the launch to the device. What takes longer than [`LAUNCH_NS`] is
     /// queued work.
     pub(crate) fn starting(&self) -> Option<Interval> {
@@ -141,6 +150,7 @@ pub(crate) fn gaps(gpu: &Gpu<'_>, launches: &Launches, idle: &[Interval], host: 
             before: times.1 <= first_ns && next.map_or(left_out, |at| gpu.slice(at).before_window),
             within: launch.is_some() && launch == before,
             late,
+            called_ns: launch.map(|launch| trace.ts_ns(launch)),
             launched_ns: launch.map(|launch| trace.end_ns(launch)),
             drained_by,
         });

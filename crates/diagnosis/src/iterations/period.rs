@@ -1,0 +1,66 @@
+//! How often iterations come on a GPU that is always at work: work between them, such as the output layer and the sampler after a pass of an
+//! engine, is part of a step and belongs to no iteration.
+
+use host::numbers::Stats;
+use report::units::{count, time};
+use timeline::intervals::length_within;
+use triage::WallTimes;
+
+use super::{Iteration, Iterations};
+
+/// From start to start at least so much longer than the iterations themselves, in percent.
+const LONGER_PCT: i64 = 105;
+/// The device works at least this part of the time, in percent: else late launches are in it.
+const BUSY_PCT: i64 = 90;
+/// Fewer distances show no rhythm.
+const FEWEST: usize = 2;
+
+/// The median time from the first work of an iteration to that of the next, both warm and of the class, in ns; `None` where the device is not
+/// full in it, or the iterations themselves are as long.
+pub(super) fn period_ns(
+    list: &[Iteration],
+    class: &str,
+    spans: &Stats,
+    times: Option<&WallTimes>,
+) -> Option<i64> {
+    let is_own = |one: &Iteration| one.class == class && one.cold.is_none();
+    let pairs = list.windows(2).filter(|pair| pair.iter().all(is_own));
+    let apart: Vec<(i64, i64)> = pairs
+        .filter_map(|pair| Some((pair[0].on_gpu?.0, pair[1].on_gpu?.0)))
+        .filter(|(from, to)| from < to)
+        .collect();
+    if apart.len() < FEWEST {
+        return None;
+    }
+    let parts = &times?.parts;
+    let works = |window: (i64, i64)| -> i64 {
+        let own = parts.iter().filter(|(part, _)| !part.is_idle());
+        own.map(|(_, times)| length_within(times, window)).sum()
+    };
+    let all_ns: i64 = apart.iter().map(|(from, to)| to - from).sum();
+    let work_ns: i64 = apart.iter().map(|window| works(*window)).sum();
+    let period_ns = timeline::median(&mut apart.iter().map(|(a, b)| b - a).collect::<Vec<_>>())?;
+    let span_ns = spans.figures.as_ref()?.p50_ns;
+    let is_full = work_ns.saturating_mul(100) >= all_ns.saturating_mul(BUSY_PCT);
+    let is_longer = period_ns.saturating_mul(100) >= span_ns.saturating_mul(LONGER_PCT);
+    (is_full && is_longer).then_some(period_ns)
+}
+
+impl Iterations {
+    /// How often iterations come where that is more than they take.
+    pub(super) fn periods(&self) -> Option<String> {
+        let told = self.classes.iter().filter_map(|class| {
+            let (period_ns, span) = (class.period_ns?, class.gpu_span.figures.as_ref()?);
+            Some(format!(
+                "On the GPU an iteration of {} comes every {} (median of {}): the {} after its own work belong to no iteration, and the GPU \
+                 works then, too.",
+                class.name,
+                time(period_ns),
+                count(class.n.saturating_sub(class.cold + 1) as u64),
+                time(period_ns.saturating_sub(span.p50_ns)),
+            ))
+        });
+        let told: Vec<String> = told.collect();
+        (!told.is_empty()).then(|| told.join(" "))
+    }
+}

@@ -1,0 +1,283 @@
+//! Graphs whose kernel names do not belong to their times: ROCm's profiler may write the names of a graph some places off.
+//!
+//! A model's layers launch the same kernels in the same order, so that names and times both repeat with a period. Where names are displaced
+//! from some layer on, two kernels that are one period apart have different names and yet take the same time. A kernel more or less in a
+//! layer moves names and times together, and a name that the period holds twice is the same one period later: neither looks like that.
+//! (Measured: 94% of such pairs take the same time in a displaced graph of an MI300X, at most 10% in 17 files with sound ones.)
+
+use catalog::{Category, Platform};
+use report::units::{percent, plural, time};
+use timeline::gpu::Gpu;
+use timeline::launches::Launches;
+
+use crate::replay::replays;
+use crate::site::Attribution;
+
+/// A layer of fewer kernels repeats by accident, and one of more was not seen.
+const PERIODS: std::ops::RangeInclusive<usize> = 4..=128;
+/// Periods in a graph, for times at one place to be compared.
+const LEAST_REPEATS: usize = 4;
+/// Pairs of kernels one period apart with other names whose names should take other times.
+const LEAST_PAIRS: usize = 8;
+/// Of these so many of three take the same time.
+const SAME_OF_THREE: usize = 2;
+/// Times that differ by less than this are the same, and usual times that differ by more are not, in percent of the longer one.
+const SAME_PCT: i64 = 20;
+const OTHER_PCT: i64 = 33;
+/// Of ten kernels so many are this close to the usual time at their place, in percent: else times do not repeat.
+const MOST_OF_TEN: usize = 9;
+const CLOSE_PCT: i64 = 30;
+/// Letters of a kernel's name in the sentence.
+const NAME: usize = 60;
+
+/// What is known of such graphs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Displaced {
+    /// Graph launches.
+    pub n_graphs: u64,
+    /// Their kernels.
+    pub n_kernels: u64,
+    /// The name of a norm with the widest range of times, or that of any kernel.
+    pub kernel: String,
+    /// The shortest of its launches in ns.
+    pub least_ns: i64,
+    /// The longest of its launches in ns.
+    pub most_ns: i64,
+    /// Kernels until names and times repeat.
+    pub period: u64,
+    /// Nine of ten kernels are so close to the median time at their place in the period, in percent.
+    pub within_pct: i64,
+}
+
+impl Displaced {
+    /// What the file shows.
+    #[must_use]
+    pub fn observation(&self) -> String {
+        let Self { n_graphs, kernel, least_ns, most_ns, period, within_pct, .. } = self;
+        format!(
+            "Kernel names and times of {} do not belong together: by name, {kernel} takes {} to {}; but by place in the order that \
+             repeats every {period} kernels, 9 of 10 kernels are within {} of the median.",
+            plural(*n_graphs, "graph launch", "graph launches"),
+            time(*least_ns),
+            time(*most_ns),
+            percent(*within_pct as f64),
+        )
+    }
+
+    /// What follows.
+    #[must_use]
+    pub fn meaning(&self) -> String {
+        format!(
+            "Figures by kernel name and category are not usable for these {}: the profiler of ROCm wrote the names some places off. The \
+             times of the graph as a whole are right.",
+            plural(self.n_kernels, "kernel", "kernels")
+        )
+    }
+
+    /// Both.
+    #[must_use]
+    pub fn text(&self) -> String {
+        format!("{} {}", self.observation(), self.meaning())
+    }
+}
+
+/// Such graphs of a device, and by GPU slice whether one of them launched it; empty where there are none.
+#[inline(never)]
+pub(crate) fn displaced(
+    gpu: &Gpu<'_>,
+    platform: Platform,
+    launches: &Launches,
+    places: &Attribution,
+) -> (Option<Displaced>, Vec<bool>) {
+    let mut is_displaced = Vec::new();
+    // (CUPTI writes each kernel's name with its times.)
+    if platform != Platform::Rocm {
+        return (None, is_displaced);
+    }
+    let mut found: Option<Displaced> = None;
+    let mut known: (Vec<usize>, Option<usize>) = (Vec::new(), None);
+    for replay in &replays(gpu, launches, places) {
+        let slices: Vec<_> = replay.iter().map(|at| gpu.slice(*at)).collect();
+        let works: Vec<usize> = slices.iter().map(|one| one.work).collect();
+        // (A server replays one graph a thousand times.)
+        if works != known.0 {
+            known = (works.clone(), period(&works));
+        }
+        let Some(period) = known.1 else { continue };
+        let times = Times { works, ns: slices.iter().map(|one| one.dur_ns).collect(), period };
+        let Some(within_pct) = times.displaced_within() else { continue };
+        is_displaced.resize(gpu.len(), false);
+        for at in replay {
+            is_displaced[*at] = true;
+        }
+        // (Products of one name may have several sizes; norms of one pass are alike.)
+        let is_norm = |work: usize| gpu.works[work].category == Category::Norm;
+        let (work, least_ns, most_ns) = times.widest(&is_norm);
+        let all = found.get_or_insert(Displaced {
+            n_graphs: 0,
+            n_kernels: 0,
+            kernel: report::short_name(gpu.trace.strings.get(gpu.works[work].name), NAME),
+            least_ns,
+            most_ns,
+            period: period as u64,
+            within_pct,
+        });
+        all.n_graphs += 1;
+        all.n_kernels += replay.len() as u64;
+    }
+    (found, is_displaced)
+}
+
+/// The smallest of the periods with which most names repeat, in a graph that repeats often enough.
+fn period(works: &[usize]) -> Option<usize> {
+    let mut best: Option<(usize, usize, usize)> = None;
+    for period in PERIODS.take_while(|period| period * LEAST_REPEATS <= works.len()) {
+        let pairs = works.len() - period;
+        let same = works.iter().zip(&works[period..]).filter(|(a, b)| a == b).count();
+        // (Shares as fractions, so that no rounding decides.)
+        if same > 0 && best.is_none_or(|(_, most, of)| same * of > most * pairs) {
+            best = Some((period, same, pairs));
+        }
+    }
+    best.filter(|(_, same, pairs)| 2 * same > *pairs).map(|(period, ..)| period)
+}
+
+/// Kernels of one graph launch in order.
+struct Times {
+    works: Vec<usize>,
+    ns: Vec<i64>,
+    period: usize,
+}
+
+/// How much two times differ, in percent of the longer one.
+fn differ_pct(a: i64, b: i64) -> i64 {
+    (100 * (i128::from(a) - i128::from(b)).abs() / i128::from(a.max(b).max(1))) as i64
+}
+
+impl Times {
+    /// The median time of the kernels with each key, by kernel.
+    fn usual(&self, key: impl Fn(usize) -> usize) -> Vec<i64> {
+        let mut order: Vec<(usize, usize)> = (0..self.ns.len()).map(|at| (key(at), at)).collect();
+        trace::sort(&mut order);
+        let mut usual = vec![0; self.ns.len()];
+        for same in order.chunk_by(|a, b| a.0 == b.0) {
+            let mut ns: Vec<i64> = same.iter().map(|(_, at)| self.ns[*at]).collect();
+            let median = timeline::median(&mut ns).unwrap_or_default();
+            for (_, at) in same {
+                usual[*at] = median;
+            }
+        }
+        usual
+    }
+
+    /// How close nine of ten kernels are to the usual time at their place, in percent, if names are displaced.
+    fn displaced_within(&self) -> Option<i64> {
+        let by_name = self.usual(|at| self.works[at]);
+        let pairs = (0..self.ns.len().saturating_sub(self.period)).map(|at| (at, at + self.period));
+        let telling: Vec<(usize, usize)> = pairs
+            .filter(|(a, b)| self.works[*a] != self.works[*b])
+            .filter(|(a, b)| differ_pct(by_name[*a], by_name[*b]) > OTHER_PCT)
+            .collect();
+        let is_same = |(a, b): &&(usize, usize)| differ_pct(self.ns[*a], self.ns[*b]) < SAME_PCT;
+        let n_same = telling.iter().filter(is_same).count();
+        if telling.len() < LEAST_PAIRS || 3 * n_same < SAME_OF_THREE * telling.len() {
+            return None;
+        }
+        let by_place = self.usual(|at| at % self.period);
+        let differ = self.ns.iter().zip(by_place).map(|(ns, usual)| differ_pct(*ns, usual));
+        let mut differ: Vec<i64> = differ.collect();
+        trace::sort(&mut differ);
+        // (Rounded down above.)
+        let within = differ.get(differ.len() * MOST_OF_TEN / 10)? + 1;
+        (within <= CLOSE_PCT).then_some(within)
+    }
+
+    /// The name with the widest range of times, a norm's where there are norms, and its shortest and longest.
+    fn widest(&self, is_norm: &dyn Fn(usize) -> bool) -> (usize, i64, i64) {
+        let mut all: Vec<(usize, i64)> =
+            self.works.iter().copied().zip(self.ns.iter().copied()).collect();
+        trace::sort(&mut all);
+        let ranges = all.chunk_by(|a, b| a.0 == b.0).filter_map(|same| {
+            let (first, last) = (same.first()?, same.last()?);
+            Some((first.0, first.1, last.1))
+        });
+        let ratio = |(work, least, most): &(usize, i64, i64)| {
+            (is_norm(*work) && *most > 2 * least, most / (*least).max(1))
+        };
+        ranges.max_by_key(ratio).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{FuseRow, Note, Sources, TriageOptions, TriageReport, triage};
+    use fixture::{Fixture, kernel, slice};
+
+    const US: i64 = 1_000;
+    const DEVICE: &str = r#"[{"id": 0, "name": "AMD Instinct MI300X", "warpSize": 64}]"#;
+    /// The kernels of a layer: name and time in us. One product has the name of another one, and another time.
+    const LAYER: [(&str, i64); 8] = [
+        ("void rotary_embedding_kernel<c10::BFloat16, true>(long const*)", 5),
+        ("void (anonymous namespace)::store_kvcache<2048l, 4, false, long>(int)", 4),
+        ("paged_attention_ll4mi_QKV_mfma16_kernel", 43),
+        ("Cijk_Alik_Bljk_BBS_BH_MT16x16x512", 20),
+        ("_ZN5aiter24add_rmsnorm_quant_kernelIDF16bDF16bLi256EEEvPT0_", 4),
+        ("Cijk_Alik_Bljk_BBS_BH_MT32x16x512", 90),
+        ("_ZN7sgl_hip10activation18act_and_mul_kernelI14__hip_bfloat16EEvPS3_", 9),
+        ("Cijk_Alik_Bljk_BBS_BH_MT16x16x512", 43),
+    ];
+
+    /// Twelve layers in a graph of ROCm: the names of the kernels from `from` on are those of `by` kernels before, and later those of twice as many; with `more` a layer has
+    /// a kernel more, in names and times.
+    fn run(from: usize, by: usize, more: bool) -> TriageReport {
+        let mut kernels: Vec<(&str, i64)> = LAYER.iter().copied().cycle().take(96).collect();
+        if more {
+            kernels.insert(35, ("void at::native::copy(int)", 12));
+        }
+        let mut fixture = Fixture::default();
+        fixture.metadata("deviceProperties", DEVICE);
+        let call = slice("cuda_runtime", "hipGraphLaunch");
+        fixture.push(call.at(0, 9 * US).on(1, 1).link(1));
+        let mut at_ns = 20 * US;
+        for (at, (_, us)) in kernels.iter().enumerate() {
+            // (Names are lost once more in a later layer.)
+            let moved = by * (usize::from(at >= from) + usize::from(at >= from + 32));
+            let (name, _) = kernels[at - moved];
+            fixture.push(kernel(name).at(at_ns, us * US + at as i64 * 7).link(1));
+            at_ns += us * US + US;
+        }
+        triage(&fixture.finish(), &TriageOptions::default(), &Sources::default())
+    }
+
+    fn warns(report: &TriageReport) -> bool {
+        report.kernels.iter().any(|row| row.notes.contains(&Note::NamesDisplaced))
+    }
+
+    #[test]
+    fn names_that_move_while_times_repeat_are_displaced() {
+        let found = run(20, 3, false);
+        let first = &found.takeaways[0];
+        let said = "Kernel names and times of 1 graph launch do not belong together: by name, ";
+        assert!(first.starts_with(said), "{first}");
+        assert!(first.contains("repeats every 8 kernels"), "{first}");
+        assert!(first.contains("not usable for these 96 kernels"), "{first}");
+        assert!(warns(&found));
+        let of_category = |said: &String| said.contains("GPU time goes to");
+        assert!(!found.takeaways.iter().any(of_category), "{:?}", found.takeaways);
+        assert_eq!(found.fuse, Vec::<FuseRow>::new(), "no place is known");
+    }
+
+    #[test]
+    fn sound_graphs_are_not() {
+        for report in [
+            // One name twice a layer with two times.
+            run(96, 0, false),
+            // Names and times move together.
+            run(97, 0, true),
+        ] {
+            assert_eq!(report.displaced, None, "{:?}", report.takeaways);
+            assert!(!warns(&report));
+            assert!(report.takeaways[0].contains("GPU time goes to"), "{:?}", report.takeaways);
+        }
+    }
+}
