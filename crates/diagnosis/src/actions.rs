@@ -303,28 +303,20 @@ fn measure_first(facts: &Facts<'_>, finding: &Finding) -> String {
 /// What keeps a graph from being captured: a capture ends with an error where the CPU reads a value (documentation of `torch.cuda.graph`),
 /// and torch.compile splits its graph there.
 fn broken_by_reads(facts: &Facts<'_>) -> String {
-    let (between, all) = (reads_between_launches(facts), n_read(facts));
-    match between {
-        0 => String::new(),
-        1 if all == 1 => " No graph can be captured over the value that the CPU reads from the GPU: capture before and after it, or \
-                           move the read."
-            .to_owned(),
-        n => {
-            // (M6 counts all.)
-            let values = match (n as u64) < all {
-                true => format!("{} of the {}", report::units::count(n as u64), report::units::count(all)),
-                false => format!("the {}", report::units::count(n as u64)),
-            };
-            let others = match (n as u64) < all {
-                true => " The others are read before or after the launches of an iteration.",
-                false => "",
-            };
-            format!(
-                " No graph can be captured over {values} values that the CPU reads from the GPU: capture between these reads, or move \
-                 them.{others}"
-            )
+    let (between, all) = (reads_between_launches(facts) as u64, n_read(facts));
+    let count = report::units::count;
+    let (which, those) = match between {
+        0 => return String::new(),
+        1 if all == 1 => ("one is".to_owned(), "before and after it, or move it"),
+        // (M6 counts all.)
+        n if n < all => {
+            (format!("{} of {} are", count(n), count(all)), "between them, or move them")
         }
-    }
+        n => (format!("{} are", count(n)), "between them, or move them"),
+    };
+    format!(
+        " A graph ends where the CPU reads a value from the GPU, and {which} read between the launches of an iteration: capture {those}."
+    )
 }
 
 /// Of the launches of an iteration, so many percent at least come before and after what interrupts it.

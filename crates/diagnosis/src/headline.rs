@@ -14,11 +14,12 @@ use crate::rules::equal_kernels::DISPLACED;
 use crate::{Facts, Finding, Rule};
 
 /// What frames of Python do to the CPU's part of the time; M23 need not say it again.
-pub(crate) const STACKS: &str = " Recording Python stacks makes the CPU's part longer.";
+pub(crate) const STACKS: &str =
+    " Recording Python stacks slows the CPU: without them, this is shorter.";
 
 /// What recording may do to it.
 pub(crate) const SLOWED: &str =
-    " Recording slows launches: without it, the GPU's own work may be the limit.";
+    " Recording slows launches: without the profiler, the GPU's own work may be the limit.";
 
 /// A part of the wall time is worth the first sentence from this share of the window on, in percent.
 pub(crate) const LEAST_PCT: f64 = 10.0;
@@ -412,7 +413,7 @@ fn at_line(facts: &Facts<'_>, most: &triage::WallRow) -> String {
                 && place.total_ns <= most.total_ns =>
         {
             format!(
-                " The launching thread is in {} for {} of the time in which it waits for the CPU.",
+                " While it waits for the CPU, the launching thread is in {} for {}.",
                 place.name,
                 time(place.total_ns)
             )

@@ -115,8 +115,8 @@ impl Finding {
             (
                 title,
                 [
-                    ("Saves", Cow::from(gain)),
                     ("Otherwise", Cow::from(then)),
+                    ("Saves", Cow::from(gain)),
                     ("Why", Cow::from(why.trim_end().to_owned())),
                 ],
             )
@@ -161,6 +161,6 @@ mod tests {
         let measured = Finding { first: "Time it.".to_owned(), ..action };
         let (title, lines) = measured.lines();
         assert_eq!(title, "Time it.");
-        assert_eq!(lines[1], ("Otherwise", "Use graphs.".into()));
+        assert_eq!(lines[0], ("Otherwise", "Use graphs.".into()));
     }
 }

@@ -70,10 +70,10 @@ impl Device<'_> {
         match self.slowed_by_recording() {
             None => String::new(),
             Some(_) if self.has_steps() => {
-                "Time a step without the profiler: if it takes much less than here, launches may cost nothing.".to_owned()
+                "Time a step without the profiler first: if it takes much less than here, launches may not be the problem.".to_owned()
             }
             Some((busy_ns, _)) => format!(
-                "Time it without the profiler: if it takes about {}, the GPU's work, launches cost nothing.",
+                "Time it without the profiler first: at about {}, the GPU's work, launches are not the problem.",
                 time(busy_ns)
             ),
         }
