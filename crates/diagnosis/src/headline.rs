@@ -10,7 +10,6 @@ use report::{short_name, short_names};
 use triage::{KernelTableRow, WallPart, WallRow};
 
 use crate::facts::{InRanges, Sets};
-use crate::rules::equal_kernels::DISPLACED;
 use crate::{Facts, Finding, Rule};
 
 /// What frames of Python do to the CPU's part of the time; M23 need not say it again.
@@ -224,7 +223,7 @@ fn computes(facts: &Facts<'_>, findings: &[Finding], most: &WallRow) -> Option<S
     let computes = facts.wall.iter().find(is_it)?;
     let differ = |one: &&Finding| {
         one.rule == Rule::EqualKernels
-            && one.verdict != DISPLACED
+            && one.verdict == "differ"
             && of_row(facts, &most.device).is_some_and(|of| one.device.as_deref() == Some(of.name))
     };
     let rest = if let Some(differ) = findings.iter().find(differ) {

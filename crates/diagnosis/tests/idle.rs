@@ -69,6 +69,27 @@ fn a_stall_within_one_launch_is_one_part_whatever_its_length() {
     assert_eq!(with(3_000, 90), (0, 3_006));
 }
 
+#[test]
+fn a_little_idle_time_in_an_annotation_of_the_program_is_no_longer_unexplained() {
+    // Kernels of 30 ms, and after each 2 ms in an annotation.
+    let with = |name: &str| {
+        let mut fixture = Fixture::default();
+        let mut at = 0;
+        for n in 0..3_i64 {
+            launch(&mut fixture, "gemm", n + 1, at, at + 4_000, 30 * MS);
+            at += 32 * MS;
+            let one = slice("user_annotation", name).at(at - 2 * MS + 10_000, 2 * MS - 20_000);
+            fixture.push(one.on(1, 1));
+        }
+        diagnosis(fixture)
+    };
+    let own = with("mask_to_rle");
+    let [finding] = found(&own, "M3")[..] else { panic!("{:?}", own.findings) };
+    assert!(finding.observation.contains(" in mask_to_rle: an annotation"), "{finding:?}");
+    assert_eq!((finding.bound_ns, own.actions.len()), (None, 0));
+    assert!(found(&with("Optimizer.step#SGD.step"), "M3").is_empty(), "PyTorch's own");
+}
+
 /// Five iterations of 100 ms: the loader for `loads_ms` of each, while an all-reduce waits for another rank for 40 ms.
 fn loads(loads_ms: i64) -> Diagnosis {
     let mut fixture = Fixture::default();

@@ -248,6 +248,7 @@ fn a_step_of_a_full_gpu_is_the_time_from_start_to_start() {
     assert!(said.starts_with(expected), "{said}");
     assert_eq!(said_of_period(100_000, 0), None, "hardly longer than the pass");
     assert_eq!(said_of_period(1_500_000, 2_000_000), None, "launches are late, too");
+    assert_eq!(said_of_period(100_000, 300_000), None, "most of the time between is idle");
 }
 
 /// Six passes of a graph of 2 ms; the CPU waits for each, copies for the next, and launches that `late_ns` after the wait.

@@ -25,9 +25,10 @@ pub(super) fn period_ns(
 ) -> Option<i64> {
     let is_own = |one: &Iteration| one.class == class && one.cold.is_none();
     let pairs = list.windows(2).filter(|pair| pair.iter().all(is_own));
-    let apart: Vec<(i64, i64)> = pairs
-        .filter_map(|pair| Some((pair[0].on_gpu?.0, pair[1].on_gpu?.0)))
-        .filter(|(from, to)| from < to)
+    let apart: Vec<[i64; 3]> = pairs
+        .filter_map(|pair| pair[0].on_gpu.zip(pair[1].on_gpu))
+        .map(|((from, end), (to, _))| [from, end, to])
+        .filter(|[from, _, to]| from < to)
         .collect();
     if apart.len() < FEWEST {
         return None;
@@ -37,11 +38,17 @@ pub(super) fn period_ns(
         let own = parts.iter().filter(|(part, _)| !part.is_idle());
         own.map(|(_, times)| length_within(times, window)).sum()
     };
-    let all_ns: i64 = apart.iter().map(|(from, to)| to - from).sum();
-    let work_ns: i64 = apart.iter().map(|window| works(*window)).sum();
-    let period_ns = timeline::median(&mut apart.iter().map(|(a, b)| b - a).collect::<Vec<_>>())?;
+    let is_full = |windows: &dyn Fn(&[i64; 3]) -> (i64, i64)| {
+        let windows = || apart.iter().map(windows).filter(|(from, to)| from < to);
+        let all_ns: i64 = windows().map(|(from, to)| to - from).sum();
+        let work_ns: i64 = windows().map(works).sum();
+        work_ns.saturating_mul(100) >= all_ns.saturating_mul(BUSY_PCT)
+    };
+    // (Of the time between two iterations by itself, as it is short.)
+    let is_full = is_full(&|[from, _, to]| (*from, *to)) && is_full(&|[_, end, to]| (*end, *to));
+    let mut lengths: Vec<i64> = apart.iter().map(|[from, _, to]| to - from).collect();
+    let period_ns = timeline::median(&mut lengths)?;
     let span_ns = spans.figures.as_ref()?.p50_ns;
-    let is_full = work_ns.saturating_mul(100) >= all_ns.saturating_mul(BUSY_PCT);
     let is_longer = period_ns.saturating_mul(100) >= span_ns.saturating_mul(LONGER_PCT);
     (is_full && is_longer).then_some(period_ns)
 }

@@ -23,8 +23,6 @@ const SLOW_TIMES: i64 = 3;
 const LEAST_SLOW: usize = 2;
 /// Of the busy time, what slow launches take above the fast ones.
 const LEAST_SHARE: f64 = 0.2;
-/// The verdict on names that do not belong to their times.
-pub(crate) const DISPLACED: &str = "names_displaced";
 /// Letters of a kernel's name in the sentence.
 const NAME: usize = 64;
 
@@ -45,7 +43,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
 fn displaced(facts: &Facts<'_>) -> Option<Finding> {
     let found = facts.triage.displaced.as_ref()?;
     Some(
-        Finding::fact(Rule::EqualKernels, DISPLACED, found.observation())
+        Finding::fact(Rule::EqualKernels, "names_displaced", found.observation())
             .level(Level::High)
             .means(found.meaning())
             .with("triage", "kernels", count(found.n_kernels)),

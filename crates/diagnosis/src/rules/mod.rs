@@ -11,7 +11,7 @@ mod compilation;
 pub(crate) mod copies;
 mod data_loader;
 mod ddp_buffers;
-pub(crate) mod equal_kernels;
+mod equal_kernels;
 mod flops;
 mod gaps;
 mod graphs;
