@@ -29,7 +29,7 @@ use crate::tables::DeviceTables;
 use crate::takeaways::BLOCKED_PCT;
 use crate::wall_stages;
 use crate::wall_time;
-use crate::{TriageOptions, WallPart, blocked, precision};
+use crate::{TriageOptions, WallPart, WallTimes, blocked, precision};
 use timeline::gpu::Gpu;
 use timeline::intervals::both;
 use wall::{Lost, Wall};
@@ -121,15 +121,7 @@ fn on_device(
     let warm = Warm::of(ranges.as_ref(), &wall_times);
     let stage_of = |slice: usize| stages.stage(slice);
     wall_times.stages = wall_stages::stage_times(gpu, &stage_of, &idle.window, &wall_times);
-    let judged = OverlapOptions {
-        pair: sources.mapping.is_some() || sources.map.is_some(),
-        captures: !sources.captures.is_empty(),
-        details: sources.details,
-        wall: Some(&wall),
-        facts: run.facts,
-        gradient_hooks: Some(&run.gradient_hooks),
-        ..OverlapOptions::default()
-    };
+    let judged = overlap_options(asked, &wall);
     let overlap = overlap::overlap(gpu, &launches, &stage_of, Some(&places), &judged);
     let exposed_ns = &overlap.per_slice.exclusive_ns;
     let facts = Facts {
@@ -162,13 +154,8 @@ fn on_device(
         Ground { run, wall, exposed_ns, arguments, tokens, peak, own_frames, warm: of_warm };
     let fuse = fuse::fuse(gpu, &launches, stage_of, Some(&places), &context, &ground);
     let blocked_ns = timeline::intervals::length(&blocked);
-    let waits = Waits {
-        gaps: &gaps,
-        loader: host.cover(idle::Cover::DataLoader),
-        allocations: host.cover(idle::Cover::Allocation),
-        set_up: wall_times.part(WallPart::Loading),
-        is_blocked: timeline::percent(blocked_ns, idle.window_ns) >= BLOCKED_PCT,
-    };
+    let is_blocked = timeline::percent(blocked_ns, idle.window_ns) >= BLOCKED_PCT;
+    let waits = waits(&gaps, host, &wall_times, is_blocked);
     let tables = DeviceTables {
         stages: stages.rows(gpu, &launches, waits),
         wall: wall_time::wall_rows(&wall_times, &idle),
@@ -190,6 +177,36 @@ fn on_device(
     let exposed_ns = overlap.per_slice.exclusive_ns;
     let slices = TriageSlices::of(gpu, &stages, places, &launches, exposed_ns);
     Triaged { tables, slices, gaps, idle: explained, blocked_ns }
+}
+
+/// What may overlap is judged by this.
+fn overlap_options<'a>(asked: &'a Asked<'_>, wall: &'a Wall) -> OverlapOptions<'a> {
+    let sources = asked.given.sources;
+    OverlapOptions {
+        pair: sources.mapping.is_some() || sources.map.is_some(),
+        captures: !sources.captures.is_empty(),
+        details: sources.details,
+        wall: Some(wall),
+        facts: asked.run.facts,
+        gradient_hooks: Some(&asked.run.gradient_hooks),
+        ..OverlapOptions::default()
+    }
+}
+
+/// What the device waits for.
+fn waits<'a>(
+    gaps: &'a Gaps,
+    host: &'a idle::Host,
+    wall_times: &'a WallTimes,
+    is_blocked: bool,
+) -> Waits<'a> {
+    Waits {
+        gaps,
+        loader: host.cover(idle::Cover::DataLoader),
+        allocations: host.cover(idle::Cover::Allocation),
+        set_up: wall_times.part(WallPart::Loading),
+        is_blocked,
+    }
 }
 
 /// Kernels by stage and name, and by name alone.
