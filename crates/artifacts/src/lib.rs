@@ -183,10 +183,8 @@ pub fn triage_artifacts(triaged: &Triaged<'_>) -> Result<Vec<Artifact>, serde_js
     // (The page has it among the figures of the breakdown.)
     if let Some(first) = sections.first_mut() {
         let matrix = triage.matrix();
-        match triage.only_category() {
-            Some(text) => first.intro.push(text),
-            None => first.tables.push(matrix),
-        }
+        // (One row says what each row of the kernel table has.)
+        first.tables.extend(Some(matrix).filter(|table| table.n_rows() != 1));
     }
     artifacts(&ArtifactInput {
         decoded,

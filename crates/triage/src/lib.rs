@@ -99,7 +99,7 @@ pub use wall_stages::{StageWall, stage_wall_table};
 pub use wall_time::{WallPart, WallRow, WallTimes};
 
 use catalog::Platform;
-use catalog::architectures::peak_of;
+use catalog::architectures::{Peak, peak_of};
 use host::HostIndex;
 use timeline::Options;
 use trace::{Details, Flags, Phase, Trace, each_row};
@@ -175,14 +175,12 @@ pub fn triage_kept(
     let mut gpu = Gpu::new(trace, platform, &before, &slices);
     by_op::classify(&mut gpu, &linker);
     let arch = arch::observed(&gpu, platform, sources.details);
-    let by_units = arch::by_units(&gpu, sources.details).filter(|_| platform == Platform::Cuda);
+    let peak = peak(trace, &gpu, sources.details);
     let devices = gpu.by_device();
     let given = Given::of(sources);
     let framework = framework::framework(trace);
     let mut run = RunContext::of(trace, platform, framework.framework);
     run.facts.sm = arch.observed_arch.strip_prefix("sm_").and_then(|digits| digits.parse().ok());
-    let peak = precision::peak(trace)
-        .or_else(|| peak_of(by_units.filter(|row| !row.name.is_empty())?.name, None, None));
     let mut sides = Sides::of(trace);
     let first_ns = first_ns(trace);
     let zero_ns = trace.part.as_ref().map_or(first_ns, |part| part.file_start_ns);
@@ -239,8 +237,7 @@ pub fn triage_kept(
     let displaced = tables.displaced.as_ref().map(Displaced::text);
     takeaways.splice(0..0, lost.into_iter().chain([displaced]).flatten());
     takeaways.extend(analysis::other_work(trace));
-    let counted = !slices.without_before_window;
-    let before_window = BeforeWindowSum::of(&before.summary, counted);
+    let before_window = BeforeWindowSum::of(&before.summary, !slices.without_before_window);
     let report = tables.report(Run {
         coverage,
         before_window,
@@ -252,6 +249,16 @@ pub fn triage_kept(
         step,
     });
     (report, kept)
+}
+
+/// What the devices can do at most, if it is known what they are.
+fn peak(trace: &Trace, gpu: &Gpu<'_>, details: Option<&Details>) -> Option<&'static Peak> {
+    precision::peak(trace).or_else(|| {
+        let by_units = arch::by_units(gpu, details)?;
+        let is_told =
+            timeline::device::platform(trace) == Platform::Cuda && !by_units.name.is_empty();
+        peak_of(by_units.name, None, None).filter(|_| is_told)
+    })
 }
 
 /// The iterations of a file of one rank. (Those of several ranks are told apart where each is triaged by itself; a step is one.)

@@ -185,25 +185,13 @@ impl TriageReport {
             .when_empty(self.nothing())
     }
 
-    /// What the table of categories has in its only row, as a sentence: in place of it. `None` where it has several.
-    #[must_use]
-    pub fn only_category(&self) -> Option<String> {
-        let first = self.kernels.first()?;
-        let is_first =
-            |row: &KernelTableRow| (row.category, row.family) == (first.category, first.family);
-        self.kernels.iter().all(is_first).then(|| {
-            format!(
-                "All GPU slices are of one category and family: {}, {}.",
-                first.category.title(),
-                first.family.title()
-            )
-        })
-    }
-
-    /// Whether the table of stages has one row, of no stage: its figures are those of the run, and documents have a sentence in its place.
+    /// Whether the table of stages has one row, of no stage: its figures are those of the run, and documents have this
+    /// sentence with the kernel table in its place.
     fn no_stage(&self) -> Option<String> {
         match &self.stages[..] {
-            [only] if only.stage == Stage::All => Some(format!("Stages: {}.", only.recognised_by)),
+            [only] if only.stage == Stage::All => {
+                Some(format!("No stages ({}).", only.recognised_by))
+            }
             _ => None,
         }
     }
@@ -280,7 +268,6 @@ impl TriageReport {
         triage.intro.extend(coverage.sentence());
         triage.intro.extend(coverage.captures_sentence());
         triage.intro.extend(coverage.mapping_sentence());
-        triage.intro.extend(self.no_stage());
         let no_stage = self.no_stage();
         triage.tables.push(
             self.of_all(table_of(Table::of("stages", "Stages", stages)))
@@ -291,6 +278,7 @@ impl TriageReport {
 
         let mut table = Section::new("kernel-table", "Kernel table");
         table.intro.extend(before_window.sentence(step.is_some()));
+        table.intro.extend(no_stage);
         // Of no kernel nothing is said.
         if !kernels.is_empty() {
             table.intro.extend(Some(launch_note.clone()).filter(|note| !note.is_empty()));
