@@ -39,6 +39,13 @@ test("the overview begins with the sentence, the bar and the actions of the comm
   assert.equal(titles_of_cards.length, first.length);
   assert.ok(first.every((text, at) => titles_of_cards[at].startsWith(text)), `${titles_of_cards} are not ${first}`);
   assert.deepEqual(await accessibilityFaults(page), []);
+  // What the actions tell is not told again below them; triage alone has it.
+  const told = async () => (await page.locator("main").textContent()).includes("The GPU is idle for");
+  await id(page, "takeaways").waitFor();
+  assert.equal(await told(), false);
+  await view(page, "triage");
+  assert.equal(await told(), true);
+  await view(page, "overview");
   // Each part leads to its evidence: by its name, and by its place in the bar.
   const names = id(page, "wall").locator(".legend button");
   const titles = await names.allTextContents();

@@ -226,6 +226,8 @@ pub fn triage_kept(
             .details
             .and_then(|details| devices.iter().find_map(|gpu| collectives::waiting(gpu, details))),
     };
+    let of_idle = idle.as_ref().map(|said| said.text.clone());
+    let idle_takeaways = of_idle.into_iter().chain(limits.as_ref().map(Limits::sentence)).collect();
     let mut takeaways = takeaways::takeaways(&tables, &seen, limits.as_ref(), idle);
     // (What is captured does not run: the few slices between captures are no picture of the run.)
     if coverage.only_captures {
@@ -243,6 +245,7 @@ pub fn triage_kept(
         before_window,
         lost_calls,
         takeaways,
+        idle_takeaways,
         arch,
         framework: asked.framework,
         facts: asked.run.facts,

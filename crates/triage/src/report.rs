@@ -73,6 +73,8 @@ pub struct TriageReport {
     pub wall_stages: Vec<StageWall>,
     /// What to know first, in sentences.
     pub takeaways: Vec<String>,
+    /// Those of them on what the device waits for, if they are said. (A diagnosis tells that, too.)
+    pub idle_takeaways: Vec<String>,
     /// The architecture that the trace shows.
     pub arch: ObservedArch,
     /// The framework that ran.
@@ -256,6 +258,7 @@ impl TriageReport {
             takeaways,
             arch: _,
             framework: _,
+            idle_takeaways: _,
             run_facts: _,
         } = self;
         let several = self.devices().len() > 1;

@@ -80,8 +80,17 @@ impl DeviceTables {
 
     /// The report of these tables and of what holds for the whole run.
     pub(crate) fn report(self, run: Run) -> TriageReport {
-        let Run { coverage, before_window, lost_calls, takeaways, arch, framework, facts, step } =
-            run;
+        let Run {
+            coverage,
+            before_window,
+            lost_calls,
+            takeaways,
+            idle_takeaways,
+            arch,
+            framework,
+            facts,
+            step,
+        } = run;
         TriageReport {
             step,
             wall: self.wall,
@@ -104,6 +113,7 @@ impl DeviceTables {
             before_window,
             lost_calls,
             takeaways,
+            idle_takeaways,
             arch,
             framework,
             run_facts: facts,
@@ -117,6 +127,7 @@ pub(crate) struct Run {
     pub(crate) before_window: BeforeWindowSum,
     pub(crate) lost_calls: Vec<LostCalls>,
     pub(crate) takeaways: Vec<String>,
+    pub(crate) idle_takeaways: Vec<String>,
     pub(crate) arch: ObservedArch,
     pub(crate) framework: FrameworkVote,
     pub(crate) facts: RunFacts,

@@ -59,6 +59,8 @@ pub struct Triage {
     pub has_ops: bool,
     /// Time in which the GPU was idle with work queued, in ns: the busy share is not meaningful then.
     pub blocked_ns: i64,
+    /// Of the first sentences those on idle time, which a diagnosis tells, too.
+    pub idle_sentences: Vec<String>,
     /// What the recording lacks.
     pub lacks: Lacks,
     /// What each capture trace was used for.

@@ -112,6 +112,7 @@ pub fn triage(report: &TriageReport, sections: Vec<Section>, has_stacks: bool) -
         before_window: report.before_window,
         has_ops: coverage.op_ns > 0,
         blocked_ns: coverage.gpu_blocked_ns,
+        idle_sentences: report.idle_takeaways.clone(),
         lacks: Lacks { stacks: !has_stacks, shapes: of_ops && !has_shapes },
         captures: coverage.captures.clone(),
         by_mapping: coverage.by_mapping,
