@@ -96,7 +96,7 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
         return computes(facts, findings, most).map(|text| format!("{text} {}", step.sentence()));
     }
     let late = late(facts, findings, most);
-    let most = late.as_ref().unwrap_or(most);
+    let (most, of_late) = late.as_ref().map_or((most, None), |(row, state)| (row, Some(*state)));
     let gpu = gpu_of(facts, most);
     let whole = facts.whole();
     if most.share_pct < LEAST_PCT || most.part == WallPart::Compute {
@@ -104,8 +104,8 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
     }
     let share = percent(most.share_pct);
     let ns = time(most.total_ns);
-    let what = match late {
-        Some(_) => "stands still because the CPU launches the next work late,".into(),
+    let what = match of_late {
+        Some(state) => state.into(),
         None => state(facts, most)?,
     };
     let mut text = format!("{gpu} {what} for {share} of {whole} ({ns}{}).", waiting(facts, most));
@@ -141,21 +141,33 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
     Some(without_profiler(facts, findings, most, text))
 }
 
-/// All late launches as one part, where short gaps before them and longer ones both count: the action is about them all.
-fn late(facts: &Facts<'_>, findings: &[Finding], most: &WallRow) -> Option<WallRow> {
+/// All late launches as one part, as the action is about them all: with short gaps before them and longer ones, and where launches
+/// limit the device, with their way to it.
+fn late(
+    facts: &Facts<'_>,
+    findings: &[Finding],
+    most: &WallRow,
+) -> Option<(WallRow, &'static str)> {
     let device = of_row(facts, &most.device)?;
-    let parts = [WallPart::Launch, WallPart::HostCompute];
-    let other = parts.into_iter().find(|part| *part != most.part)?;
-    let other = device.wall(other).filter(|row| row.share_pct >= SECOND_PCT)?;
-    let is_it =
-        |one: &&Finding| one.verdict == "host_bound" && one.device.as_deref() == Some(device.name);
-    findings.iter().find(is_it).filter(|_| parts.contains(&most.part))?;
-    let (total_ns, share_pct) = device.late();
-    (total_ns > most.total_ns.max(other.total_ns)).then(|| WallRow {
-        total_ns,
-        share_pct,
-        ..most.clone()
-    })
+    let is_of = |one: &&Finding| one.device.as_deref() == Some(device.name);
+    let verdict = findings.iter().filter(is_of).find_map(|one| {
+        ["host_bound", "launch_bound"].into_iter().find(|verdict| *verdict == one.verdict)
+    })?;
+    let with_start = verdict == "launch_bound";
+    let ((total_ns, share_pct), state) = match with_start {
+        true => (device.late_with_start(), "waits for launches"),
+        false => (device.late(), "stands still because the CPU launches the next work late,"),
+    };
+    let parts = [WallPart::Launch, WallPart::HostCompute, WallPart::Start];
+    let parts = if with_start { &parts[..] } else { &parts[..2] };
+    if !parts.contains(&most.part) {
+        return None;
+    }
+    // (Beside the largest part a little one is no other figure.)
+    let others =
+        parts.iter().filter(|part| **part != most.part).filter_map(|part| device.wall(*part));
+    others.into_iter().find(|row| row.share_pct >= SECOND_PCT)?;
+    (total_ns > most.total_ns).then(|| (WallRow { total_ns, share_pct, ..most.clone() }, state))
 }
 
 /// The same with what is known, or to be feared, of the run without the profiler.

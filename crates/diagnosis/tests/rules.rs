@@ -34,12 +34,10 @@ fn short_kernels_far_apart_are_limited_by_launches_and_the_bound_is_a_part_of_th
     let action = &found.actions[0];
     let late_ns = part(WallPart::Launch) + part(WallPart::Start);
     assert_eq!((action.rule.as_str(), action.bound_ns), ("M2", late_ns));
-    assert!(
-        found
-            .headline
-            .unwrap()
-            .starts_with("The GPU stands still in the gaps between launches for 8")
-    );
+    // The first sentence has the figure of the action.
+    let told =
+        format!("The GPU waits for launches for {}", report::units::percent(action.bound_pct));
+    assert!(found.headline.as_ref().unwrap().starts_with(&told), "{:?}", found.headline);
 }
 
 #[test]

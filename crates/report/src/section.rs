@@ -79,7 +79,7 @@ pub struct Finding {
     pub observation: String,
     /// What that probably means.
     pub hypothesis: String,
-    /// What to measure before the action, and what would make that needless; empty where nothing is.
+    /// What to measure before the action, and for what result it pays; empty where nothing is.
     pub first: String,
     /// What to do.
     pub action: String,
@@ -115,7 +115,7 @@ impl Finding {
             (
                 title,
                 [
-                    ("Otherwise", Cow::from(then)),
+                    ("If so", Cow::from(then)),
                     ("Saves", Cow::from(gain)),
                     ("Why", Cow::from(why.trim_end().to_owned())),
                 ],
@@ -161,6 +161,6 @@ mod tests {
         let measured = Finding { first: "Time it.".to_owned(), ..action };
         let (title, lines) = measured.lines();
         assert_eq!(title, "Time it.");
-        assert_eq!(lines[0], ("Otherwise", "Use graphs.".into()));
+        assert_eq!(lines[0], ("If so", "Use graphs.".into()));
     }
 }

@@ -16,7 +16,7 @@ pub struct Action {
     pub observation: String,
     /// What that means; empty where the observation says all.
     pub hypothesis: String,
-    /// What to measure before that is done, and what would make it needless; empty where nothing is.
+    /// What to measure before that is done, and for what result it pays; empty where nothing is.
     pub first: String,
     /// What to do.
     pub action: String,
@@ -120,7 +120,7 @@ impl Action {
     pub(crate) fn steps(&self) -> String {
         match self.first.as_str() {
             "" => self.action.clone(),
-            first => format!("{first} Otherwise: {}", self.action),
+            first => format!("{first} If so: {}", self.action),
         }
     }
 

@@ -70,10 +70,10 @@ impl Device<'_> {
         match self.slowed_by_recording() {
             None => String::new(),
             Some(_) if self.has_steps() => {
-                "Time a step without the profiler first: if it takes much less than here, launches may not be the problem.".to_owned()
+                "Time a step without the profiler first: launches matter only if it takes about as long as here.".to_owned()
             }
             Some((busy_ns, _)) => format!(
-                "Time it without the profiler first: at about {}, the GPU's work, launches are not the problem.",
+                "Time it without the profiler first: launches matter only if it takes clearly more than {}, the GPU's own work.",
                 time(busy_ns)
             ),
         }

@@ -54,6 +54,7 @@ pub fn picker(kind: PickerKind, choices: &[Choice], chosen: Option<&str>, tasks:
         <div class="stages" role="group" aria-label={label} data-testid={format!("{id}s")}>
             { button(None) }
             { for choices.iter().map(|choice| button(Some(choice))) }
+            <span class="hint">{ "of GPU time" }</span>
         </div>
     }
 }
