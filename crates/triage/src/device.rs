@@ -5,6 +5,7 @@ use catalog::architectures::Peak;
 use trace::Details;
 
 use crate::arguments;
+use crate::arguments::Arguments;
 use crate::attribution::Linker;
 use crate::device_time::DeviceTime;
 use crate::displaced::displaced;
@@ -33,6 +34,7 @@ use crate::wall_time;
 use crate::{TriageOptions, WallPart, WallTimes, blocked, precision};
 use timeline::gpu::Gpu;
 use timeline::intervals::both;
+use timeline::launches::Launches;
 use wall::{Lost, Wall};
 
 /// What the triage of each device goes by.
@@ -98,7 +100,7 @@ fn on_device(
     side: &mut Side,
     coverage: &mut Coverage,
 ) -> Triaged {
-    let Asked { options, given, framework, run, peak, zero_ns, ranges } = asked;
+    let Asked { options, given, run, peak, zero_ns, ranges, .. } = asked;
     let Side { host, steps, lost_calls, .. } = side;
     let Placed { launches, places, stages, arguments, replayed, by_name } =
         Placed::of(gpu, linker, options.file_name.as_deref(), given);
@@ -137,26 +139,16 @@ fn on_device(
         zero_ns: *zero_ns,
     };
     let (kernels, merged) = kernel_tables(&facts, &stage_of);
-    let context = FuseContext {
-        framework: Some(framework.framework),
-        tp: options.tp,
-        model: options.model.as_deref(),
-        arguments: Some(&arguments),
-    };
+    let context = fuse_context(asked, &arguments);
     let (arguments, tokens) = (context.arguments, &stages.most_tokens(gpu.trace)[..]);
     let own_frames = OwnFrames::of(gpu, &launches, linker);
     let (own_frames, peak) = (Some(&own_frames), *peak);
     // (What the overlap table advises is of all iterations.)
-    let wall = match &warm {
-        Some(warm) => wall.of_warm(&both(&warm.windows, &idle.window), warm.n_warm(), lost),
-        None => wall,
-    };
-    let slices = warm.as_ref().map(|warm| warm.slices(gpu, &launches)).unwrap_or_default();
+    let (wall, slices) = judged_by(warm.as_ref(), (gpu, &launches), wall, (&idle, lost));
     let of_warm = warm.as_ref().map(|warm| WarmSlices { warm, slices: &slices });
-    let wall = &wall;
     let ground = Ground {
         run,
-        wall,
+        wall: &wall,
         exposed_ns,
         displaced: &is_displaced,
         arguments,
@@ -191,6 +183,28 @@ fn on_device(
     let exposed_ns = overlap.per_slice.exclusive_ns;
     let slices = TriageSlices::of(gpu, &stages, places, &launches, exposed_ns);
     Triaged { tables, slices, gaps, idle: explained, blocked_ns }
+}
+
+/// The wall time that fusions are judged by, and by GPU slice whether the warm iterations launched it: where some are cold, theirs.
+fn judged_by(
+    warm: Option<&Warm>,
+    (gpu, launches): (&Gpu<'_>, &Launches),
+    wall: Wall,
+    (idle, lost): (&Idle, Lost<'_>),
+) -> (Wall, Vec<bool>) {
+    let Some(warm) = warm else { return (wall, Vec::new()) };
+    let windows = both(&warm.windows, &idle.window);
+    (wall.of_warm(&windows, warm.n_warm(), lost), warm.slices(gpu, launches))
+}
+
+/// What fusions are looked for by.
+fn fuse_context<'a>(asked: &'a Asked<'_>, arguments: &'a Arguments) -> FuseContext<'a> {
+    FuseContext {
+        framework: Some(asked.framework.framework),
+        tp: asked.options.tp,
+        model: asked.options.model.as_deref(),
+        arguments: Some(arguments),
+    }
 }
 
 /// How overlap is judged.

@@ -92,7 +92,7 @@ pub use replay::{CaptureFacts, CaptureUse};
 pub use report::{BeforeWindowSum, Coverage, TriageReport};
 pub use roles::{RoleGuess, Signs, guess_map, guess_roles, map_names};
 pub use site::{Confidence, Location};
-pub use stages::{Stage, StageRow, stage_of_pass};
+pub use stages::{Stage, StageRow};
 pub use text_timeline::{gpu_text, window_text};
 pub use unrecorded::LostCalls;
 pub use wall_stages::{StageWall, stage_wall_table};
@@ -110,7 +110,7 @@ use self::facts::RunContext;
 use self::idle::sentences;
 use self::placed::Given;
 use self::sides::Sides;
-use self::tables::Run;
+use self::tables::{DeviceTables, Run};
 use self::takeaways::{IdleSaid, Limits, Seen};
 use timeline::before_window::BeforeWindowSlices;
 use timeline::gpu::Gpu;
@@ -226,8 +226,7 @@ pub fn triage_kept(
             .details
             .and_then(|details| devices.iter().find_map(|gpu| collectives::waiting(gpu, details))),
     };
-    let of_idle = idle.as_ref().map(|said| said.text.clone());
-    let idle_takeaways = of_idle.into_iter().chain(limits.as_ref().map(Limits::sentence)).collect();
+    let idle_takeaways = takeaways::of_idle(idle.as_ref(), limits.as_ref());
     let mut takeaways = takeaways::takeaways(&tables, &seen, limits.as_ref(), idle);
     // (What is captured does not run: the few slices between captures are no picture of the run.)
     if coverage.only_captures {
@@ -235,9 +234,7 @@ pub fn triage_kept(
     }
     takeaways.extend(tables.plain_products.as_ref().map(PlainProducts::text));
     let lost_calls = sides.lost_calls();
-    let lost = [unrecorded::calls_sentence(&lost_calls), unrecorded::sentence(trace, &before)];
-    let displaced = tables.displaced.as_ref().map(Displaced::text);
-    takeaways.splice(0..0, lost.into_iter().chain([displaced]).flatten());
+    takeaways.splice(0..0, before_figures(trace, &before, &lost_calls, &tables));
     takeaways.extend(analysis::other_work(trace));
     let before_window = BeforeWindowSum::of(&before.summary, !slices.without_before_window);
     let report = tables.report(Run {
@@ -252,6 +249,18 @@ pub fn triage_kept(
         step,
     });
     (report, kept)
+}
+
+/// What a reader must know before any figure: what is not recorded, and that names do not belong to their times.
+fn before_figures(
+    trace: &Trace,
+    before: &BeforeWindowSlices,
+    lost_calls: &[LostCalls],
+    tables: &DeviceTables,
+) -> Vec<String> {
+    let unrecorded = [unrecorded::calls_sentence(lost_calls), unrecorded::sentence(trace, before)];
+    let displaced = tables.displaced.as_ref().map(Displaced::text);
+    unrecorded.into_iter().chain([displaced]).flatten().collect()
 }
 
 /// What the devices can do at most, if it is known what they are.

@@ -132,7 +132,7 @@ impl Stage {
 /// The stage of a pass of a serving engine, from the name of its annotation: decode of `step[DECODE bs=64]`. `None` for other
 /// names, and for chores that belong to a stage.
 #[must_use]
-pub fn stage_of_pass(annotation: &str) -> Option<Stage> {
+pub(crate) fn stage_of_pass(annotation: &str) -> Option<Stage> {
     let reading = grammar::read(annotation)?;
     let serves = matches!(reading.stage, Stage::Extend | Stage::Decode | Stage::Mixed);
     (reading.is_pass && serves).then_some(reading.stage)

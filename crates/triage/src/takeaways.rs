@@ -138,6 +138,12 @@ pub(super) fn takeaways(
     said
 }
 
+/// Those on idle time, if they are said: a diagnosis tells that, too.
+pub(super) fn of_idle(idle: Option<&IdleSaid>, limits: Option<&Limits>) -> Vec<String> {
+    let idle = idle.map(|found| found.text.clone());
+    idle.into_iter().chain(limits.map(Limits::sentence)).collect()
+}
+
 /// That generated kernels have no names of their own.
 fn without_names(coverage: &Coverage) -> Option<String> {
     let share_pct = percent(coverage.bare_ns, coverage.total_ns);

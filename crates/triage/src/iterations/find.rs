@@ -9,7 +9,7 @@ use timeline::intervals::{Interval, holds, length, union};
 use trace::Row;
 
 use super::Run;
-use crate::stage_of_pass;
+use crate::stages::stage_of_pass;
 
 /// Of fewer ranges none is an iteration.
 const FEWEST: usize = 3;

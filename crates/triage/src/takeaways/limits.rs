@@ -117,7 +117,7 @@ impl Limits {
     }
 
     /// The sentence where something else costs more.
-    pub(crate) fn sentence(&self) -> String {
+    pub(super) fn sentence(&self) -> String {
         let Self { parts, late_ns, late_pct, own_ns, action, .. } = self;
         format!(
             "The CPU limits {parts}: the GPU waits for the next launch for {} ({} of {}: busy time and gaps, without set-up and single gaps \
