@@ -9,7 +9,7 @@ use report::units::{percent, time};
 use report::{short_name, short_names};
 use triage::{KernelTableRow, WallPart, WallRow};
 
-use crate::facts::{InRanges, Sets};
+use crate::facts::{Device, InRanges, Sets};
 use crate::{Facts, Finding, Rule};
 
 /// What frames of Python do to the CPU's part of the time; M23 need not say it again.
@@ -89,14 +89,13 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
     if let Some(launches) = by_launches(facts, findings, most) {
         return Some(launches);
     }
-    if let Some(step) = of_row(facts, &most.device).and_then(|device| device.first_step())
-        && is_of_cpu(most.part)
-        && most.share_pct >= LEAST_PCT
-    {
-        return computes(facts, findings, most).map(|text| format!("{text} {}", step.sentence()));
+    if let Some(step) = of_first_step(facts, findings, most) {
+        return Some(step);
     }
-    let late = late(facts, findings, most);
-    let (most, of_late) = late.as_ref().map_or((most, None), |(row, state)| (row, Some(*state)));
+    let late = facts.devices().filter_map(|device| late(findings, &device));
+    let late = late.max_by(|a, b| a.row.share_pct.total_cmp(&b.row.share_pct));
+    let late = late.filter(|late| late.row.share_pct > most.share_pct);
+    let most = late.as_ref().map_or(most, |late| &late.row);
     let gpu = gpu_of(facts, most);
     let whole = facts.whole();
     if most.share_pct < LEAST_PCT || most.part == WallPart::Compute {
@@ -104,11 +103,20 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
     }
     let share = percent(most.share_pct);
     let ns = time(most.total_ns);
-    let what = match of_late {
-        Some(state) => state.into(),
-        None => state(facts, most)?,
+    let mut text = match &late {
+        Some(Late { with_start: true, .. }) => {
+            format!("{gpu} waits for launches for {share} of {whole} ({ns}).")
+        }
+        Some(_) => {
+            format!(
+                "{gpu} is idle for {share} of {whole} ({ns}) because the CPU launches work late."
+            )
+        }
+        None => {
+            let what = state(facts, most)?;
+            format!("{gpu} {what} for {share} of {whole} ({ns}{}).", waiting(facts, most))
+        }
     };
-    let mut text = format!("{gpu} {what} for {share} of {whole} ({ns}{}).", waiting(facts, most));
     let no_cpu = facts.host.cpu_ops.ops.is_empty() && facts.slices.annotations.is_empty();
     if most.part == WallPart::Unexplained && no_cpu {
         // (Calls alone are what a recording of the GPU has.)
@@ -124,16 +132,18 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
         text.push_str(&outside(facts, &most.device));
     }
     let of_cpu = matches!(most.part, WallPart::Launch | WallPart::HostCompute);
+    // (All late launches are told without it, a part of the bar with it.)
+    let (also, least) = if late.is_some() { ("another ", 10) } else { ("", 2) };
     // (That is no work of the CPU, and has no line to be made faster.)
     let others = of_row(facts, &most.device)
         .and_then(|device| device.waits_for_others().cloned())
-        .filter(|place| of_cpu && place.total_ns.saturating_mul(2) >= most.total_ns);
+        .filter(|place| of_cpu && place.total_ns.saturating_mul(least) >= most.total_ns);
     if left_out.is_empty() && others.is_none() {
         text.push_str(&at_line(facts, most));
     }
     if let Some(place) = others {
         text.push_str(&format!(
-            " For {} of late launches the launching thread waits for another process or thread in {}.",
+            " For {also}{} of late launches the launching thread waits for another process or thread in {}.",
             time(place.total_ns),
             place.name
         ));
@@ -141,33 +151,51 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
     Some(without_profiler(facts, findings, most, text))
 }
 
-/// All late launches as one part, as the action is about them all: with short gaps before them and longer ones, and where launches
-/// limit the device, with their way to it.
-fn late(
-    facts: &Facts<'_>,
-    findings: &[Finding],
-    most: &WallRow,
-) -> Option<(WallRow, &'static str)> {
-    let device = of_row(facts, &most.device)?;
+/// All late launches of a device as one part.
+struct Late {
+    /// The sums, with the part that has most of them.
+    row: WallRow,
+    /// Whether their way to the device is among them.
+    with_start: bool,
+}
+
+/// The late launches of a device as one part, as the action is about them all: short gaps before them and longer ones, and where launches
+/// limit the device, their way to it. `None` where no finding is about them, or one part has nearly all.
+fn late(findings: &[Finding], device: &Device<'_>) -> Option<Late> {
     let is_of = |one: &&Finding| one.device.as_deref() == Some(device.name);
-    let verdict = findings.iter().filter(is_of).find_map(|one| {
-        ["host_bound", "launch_bound"].into_iter().find(|verdict| *verdict == one.verdict)
-    })?;
-    let with_start = verdict == "launch_bound";
-    let ((total_ns, share_pct), state) = match with_start {
-        true => (device.late_with_start(), "waits for launches"),
-        false => (device.late(), "stands still because the CPU launches the next work late,"),
-    };
-    let parts = [WallPart::Launch, WallPart::HostCompute, WallPart::Start];
-    let parts = if with_start { &parts[..] } else { &parts[..2] };
-    if !parts.contains(&most.part) {
+    let of = |verdict: &str| findings.iter().filter(is_of).any(|one| one.verdict == verdict);
+    let with_start = of("launch_bound");
+    if !with_start && !of("host_bound") || device.first_step().is_some() {
         return None;
     }
+    let parts = [WallPart::Launch, WallPart::HostCompute, WallPart::Start];
+    let parts = if with_start { &parts[..] } else { &parts[..2] };
+    let mut rows: Vec<&WallRow> = parts.iter().filter_map(|part| device.wall(*part)).collect();
+    trace::sort_by(&mut rows, |a, b| b.total_ns.cmp(&a.total_ns));
     // (Beside the largest part a little one is no other figure.)
-    let others =
-        parts.iter().filter(|part| **part != most.part).filter_map(|part| device.wall(*part));
-    others.into_iter().find(|row| row.share_pct >= SECOND_PCT)?;
-    (total_ns > most.total_ns).then(|| (WallRow { total_ns, share_pct, ..most.clone() }, state))
+    let [first, second, ..] = rows[..] else { return None };
+    let (total_ns, share_pct) = if with_start { device.late_with_start() } else { device.late() };
+    (second.share_pct >= SECOND_PCT && total_ns > first.total_ns)
+        .then(|| Late { row: WallRow { total_ns, share_pct, ..first.clone() }, with_start })
+}
+
+/// The sentence on one step that the profiler starts in, where late launches would be the largest part.
+fn of_first_step(facts: &Facts<'_>, findings: &[Finding], most: &WallRow) -> Option<String> {
+    let step = of_row(facts, &most.device)?.first_step()?;
+    if !is_of_cpu(most.part) || most.share_pct < LEAST_PCT {
+        return None;
+    }
+    let is_it = |row: &&WallRow| row.device == most.device && row.part == WallPart::Compute;
+    let compute_pct = facts.wall.iter().find(is_it).map_or(0.0, |row| row.share_pct);
+    let first = match compute_pct >= most.share_pct {
+        true => computes(facts, findings, most)?,
+        false => {
+            let (gpu, what) = (gpu_of(facts, most), state(facts, most)?);
+            let (share, ns) = (percent(most.share_pct), time(most.total_ns));
+            format!("{gpu} {what} for {share} of {} ({ns}).", facts.whole())
+        }
+    };
+    Some(format!("{first} {}", step.sentence()))
 }
 
 /// The same with what is known, or to be feared, of the run without the profiler.
@@ -396,7 +424,7 @@ fn largest_work(facts: &Facts<'_>, device: &str) -> String {
 }
 
 /// The device of a row of the bar. (The only one may have no name there.)
-fn of_row<'f>(facts: &'f Facts<'_>, name: &str) -> Option<crate::facts::Device<'f>> {
+fn of_row<'f>(facts: &'f Facts<'_>, name: &str) -> Option<Device<'f>> {
     let one = facts.gpu.devices.len() == 1;
     facts.devices().find(|device| one || device.name == name)
 }
@@ -416,7 +444,7 @@ fn sets_up(facts: &Facts<'_>, part: &triage::WallRow) -> Option<Sets> {
 /// Where the launching thread is for most of the largest part, where that is one place.
 fn at_line(facts: &Facts<'_>, most: &triage::WallRow) -> String {
     let of_cpu = [WallPart::HostCompute, WallPart::DataLoading].contains(&most.part);
-    match of_row(facts, &most.device).as_ref().and_then(crate::facts::Device::waits_at) {
+    match of_row(facts, &most.device).as_ref().and_then(Device::waits_at) {
         // (What is open for longer is around everything.)
         Some(place)
             if of_cpu

@@ -95,6 +95,9 @@ pub struct Class {
     /// From the first GPU work of one to that of the next, the median in ns, where the GPU is full and that is longer than the span.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub period_ns: Option<i64>,
+    /// Of how many such times that is the median.
+    #[serde(skip)]
+    pub(crate) n_periods: usize,
 }
 
 /// One iteration.
@@ -259,12 +262,14 @@ fn classes(list: &[Iteration], times: Option<&WallTimes>) -> Vec<Class> {
         let own = || list.iter().filter(|one| one.class == name);
         let warm = || own().filter(|one| one.cold.is_none());
         let gpu_span = Stats::of(warm().filter_map(|one| one.gpu_span_ns).collect());
+        let period = period::period(list, name, &gpu_span, times);
         Class {
             name: name.to_owned(),
             n: own().count(),
             cold: own().count() - warm().count(),
             cpu: Stats::of(warm().map(|one| one.dur_ns).collect()),
-            period_ns: period::period_ns(list, name, &gpu_span, times),
+            period_ns: period.map(|(ns, _)| ns),
+            n_periods: period.map_or(0, |(_, n)| n),
             gpu_span,
         }
     };

@@ -304,7 +304,7 @@ fn late_launches_in_short_and_long_gaps_are_one_figure_of_the_first_sentence() {
         diagnosis(fixture).headline.unwrap()
     };
     let said = with(3);
-    let all = "The GPU stands still because the CPU launches the next work late, for 81.9%";
+    let all = "The GPU is idle for 81.9% of its span (14.7 ms) because the CPU launches work late.";
     assert!(said.starts_with(all), "{said}");
     assert!(
         with(0).starts_with("The GPU stands still in the gaps between launches"),

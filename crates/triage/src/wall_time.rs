@@ -120,7 +120,7 @@ impl WallPart {
             Self::Copies => "copies or fills run, and no kernel",
             Self::DataLoading => "the CPU is in a data loader",
             Self::HostCompute => {
-                "the CPU runs ops, Python, compiled code or other calls, in gaps of 1 ms or more; in shorter gaps ops of 50 µs or more that launch nothing"
+                "the CPU runs ops, Python, compiled code or other calls, in gaps of 1 ms or more that no launch call fills; in shorter gaps ops of 50 µs or more that launch nothing"
             }
             Self::Launch => {
                 "a gap below 1 ms: ops, Python and the launching calls until a launch that came late is over; of a longer gap that launch, where it takes most of the gap"

@@ -11,14 +11,13 @@ use crate::rules::reads::n_read;
 pub(super) fn broken_by_reads(facts: &Facts<'_>) -> String {
     let (between, all) = (reads_between_launches(facts) as u64, n_read(facts));
     let count = report::units::count;
+    let of_all = if between < all { format!(" of {}", count(all)) } else { String::new() };
     let (which, those) = match between {
         0 => return String::new(),
-        1 if all == 1 => ("one is".to_owned(), "before and after it, or move it"),
+        1 if of_all.is_empty() => ("one is".to_owned(), "before and after it, or move it"),
         // (M6 counts all.)
-        n if n < all => {
-            (format!("{} of {} are", count(n), count(all)), "between them, or move them")
-        }
-        n => (format!("{} are", count(n)), "between them, or move them"),
+        1 => (format!("1{of_all} is"), "before and after it, or move it"),
+        n => (format!("{}{of_all} are", count(n)), "between them, or move them"),
     };
     format!(
         " A graph ends where the CPU reads a value from the GPU, and {which} read between the launches of an iteration: capture {those}."

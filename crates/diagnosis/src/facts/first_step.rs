@@ -24,12 +24,14 @@ pub(crate) struct FirstStep {
     cpu_ns: i64,
     /// What the device works in the recording, in ns.
     work_ns: i64,
+    /// What is late in the recording, in ns.
+    late_ns: i64,
 }
 
 impl FirstStep {
-    /// What the CPU takes longer than the device: that alone is late in a stream of steps.
+    /// What the CPU takes longer than the device: that alone is late in a stream of steps, and no more than is late here.
     pub(crate) fn excess_ns(&self) -> i64 {
-        self.cpu_ns.saturating_sub(self.work_ns).max(0)
+        self.cpu_ns.saturating_sub(self.work_ns).min(self.late_ns).max(0)
     }
 
     /// What late launches cost in a stream of such steps.
@@ -85,6 +87,12 @@ impl Device<'_> {
         if !outside.iter().any(|at| is(&loops, *at)) {
             return None;
         }
+        // (Where it is called again, there are several, whatever annotations tell.)
+        let function = facts.trace.name(frames.slices[step].row);
+        let is_it = |at: &usize| facts.trace.name(frames.slices[*at].row) == function;
+        if frames.on(slices.thread(first.row)).filter(is_it).nth(1).is_some() {
+            return None;
+        }
         let name = slices.name(&frames.slices[step]);
         let waits_ns = self.wall(WallPart::Communication).map_or(0, |row| row.total_ns);
         Some(FirstStep {
@@ -92,6 +100,7 @@ impl Device<'_> {
             cpu_ns: frames.slices[step].dur_ns() - frames.slices[*before].dur_ns(),
             // (Communication lasts as long as the ranks wait for each other.)
             work_ns: self.busy_told()?.0.saturating_sub(waits_ns),
+            late_ns: self.late().0,
         })
     }
 }

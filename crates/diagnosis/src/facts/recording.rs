@@ -73,7 +73,7 @@ impl Device<'_> {
                 "Time a step without the profiler first: launches matter only if it takes about as long as here.".to_owned()
             }
             Some((busy_ns, _)) => format!(
-                "Time it without the profiler first: launches matter only if it takes clearly more than {}, the GPU's own work.",
+                "Time the run without the profiler first: launches matter only if it takes clearly more than {}, the GPU's own work.",
                 time(busy_ns)
             ),
         }

@@ -15,14 +15,14 @@ const BUSY_PCT: i64 = 90;
 /// Fewer distances show no rhythm.
 const FEWEST: usize = 2;
 
-/// The median time from the first work of an iteration to that of the next, both warm and of the class, in ns; `None` where the device is not
+/// The median time from the first work of an iteration to that of the next, both warm and of the class, in ns, and of how many; `None` where the device is not
 /// full in it, or the iterations themselves are as long.
-pub(super) fn period_ns(
+pub(super) fn period(
     list: &[Iteration],
     class: &str,
     spans: &Stats,
     times: Option<&WallTimes>,
-) -> Option<i64> {
+) -> Option<(i64, usize)> {
     let is_own = |one: &Iteration| one.class == class && one.cold.is_none();
     let pairs = list.windows(2).filter(|pair| pair.iter().all(is_own));
     let apart: Vec<[i64; 3]> = pairs
@@ -50,7 +50,7 @@ pub(super) fn period_ns(
     let period_ns = timeline::median(&mut lengths)?;
     let span_ns = spans.figures.as_ref()?.p50_ns;
     let is_longer = period_ns.saturating_mul(100) >= span_ns.saturating_mul(LONGER_PCT);
-    (is_full && is_longer).then_some(period_ns)
+    (is_full && is_longer).then_some((period_ns, lengths.len()))
 }
 
 impl Iterations {
@@ -63,7 +63,7 @@ impl Iterations {
                  works then, too.",
                 class.name,
                 time(period_ns),
-                count(class.n.saturating_sub(class.cold + 1) as u64),
+                count(class.n_periods as u64),
                 time(period_ns.saturating_sub(span.p50_ns)),
             ))
         });

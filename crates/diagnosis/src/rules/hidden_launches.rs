@@ -85,6 +85,13 @@ pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
 /// What the bound rests on where the ranks are not compared.
 fn rests_on(is_least: bool, behind_ns: i64, most_ns: i64, late_ns: i64) -> String {
     let late = time(late_ns);
+    if late_ns == 0 {
+        return format!(
+            "The bound, an estimate, is all {} of communication that is exposed while launches are late, as this file does not tell how much \
+             of it is waiting.",
+            time(most_ns)
+        );
+    }
     format!(
         "Together with {late} of idle time before late launches that is about {}{}; the bound, an estimate, is {late} and all {} of \
          communication that is exposed while launches are late, as this file does not tell how much of it is waiting.",

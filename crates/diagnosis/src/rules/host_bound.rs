@@ -22,7 +22,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
 /// What is late of a step that the profiler starts in: what the CPU takes longer than the device.
 fn in_stream(facts: &Facts<'_>, device: &Device<'_>, step: &FirstStep) -> Option<Finding> {
     let (late_ns, late_pct) = device.late();
-    let bound_ns = step.excess_ns().min(late_ns);
+    let bound_ns = step.excess_ns();
     let share = bound_ns as f64 / facts.wall_ns() as f64;
     (bound_ns > 0 && late_pct >= 100.0 * LEAST_SHARE).then(|| {
         Finding::fact(Rule::HostBound, "host_bound", step.cost())

@@ -134,8 +134,8 @@ fn advice(props: &Props, overview: &Chapter) -> Html {
         return html! { <p class="hint" data-testid="advice-pending">{ "Mapping kernels to ops and lines…" }</p> };
     };
     let sentences = triage.chapter("triage").map_or(&[][..], |chapter| &chapter.intro);
-    // (Above stand the first sentence of the diagnosis and its actions.)
-    let is_told = props.file.diagnosis.ready().is_some_and(|found| found.headline.is_some());
+    // (The actions above tell what the device waits for.)
+    let is_told = props.file.diagnosis.ready().is_some_and(|found| !found.actions.is_empty());
     let is_new = |text: &&String| !is_told || !triage.idle_sentences.contains(*text);
     let sentences: Vec<&String> = sentences.iter().filter(is_new).collect();
     let card = |view: View, finding: &Finding| {
