@@ -45,6 +45,7 @@ fn where_all_collectives_wait_the_best_rate_of_the_group_tells_how_long() {
     // What they show is the least that they wait, so that the bound is all communication behind late launches.
     assert!(meaning.starts_with("For at least 1.40 ms"), "{meaning}");
     assert!(less.starts_with("For at least 400 µs"), "{less}");
-    assert!(bound_ns >= 1_600_000 && less_ns >= 1_600_000, "{bound_ns} {less_ns}");
+    // (1.6 ms of the twenty, and 497 us of idle time before launches that are late: the large one has nothing behind it.)
+    assert_eq!((bound_ns, less_ns), (2_097_000, 2_097_000));
     assert!(meaning.contains("ms or more; the bound, an estimate,"), "{meaning}");
 }

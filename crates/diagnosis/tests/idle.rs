@@ -290,7 +290,7 @@ fn without_sizes_collectives_are_compared_at_the_same_place_of_the_iterations() 
 #[test]
 fn late_launches_in_short_and_long_gaps_are_one_figure_of_the_first_sentence() {
     // Twenty kernels of 100 us, 300 us apart; then three after ops of 3 ms each.
-    let with = |n_ops: i64| {
+    let with = |n_ops: i64, copy_ns: i64| {
         let mut fixture = Fixture::default();
         let mut at = 0;
         for n in 0..20 + n_ops {
@@ -301,14 +301,24 @@ fn late_launches_in_short_and_long_gaps_are_one_figure_of_the_first_sentence() {
             launch(&mut fixture, "gemm", n + 1, at, at + 4_000, 100_000);
             at += 400_000;
         }
+        if copy_ns > 0 {
+            fixture.push(slice("cuda_runtime", "cudaMemcpyAsync").on(1, 1).at(at, 4_000).link(99));
+            let copy = slice("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)");
+            fixture.push(copy.at(at + 4_000, copy_ns).link(99));
+        }
         diagnosis(fixture).headline.unwrap()
     };
-    let said = with(3);
+    let said = with(3, 0);
     let all = "The GPU is idle for 81.9% of its span (14.7 ms) because the CPU launches work late.";
     assert!(said.starts_with(all), "{said}");
     assert!(
-        with(0).starts_with("The GPU stands still in the gaps between launches"),
+        with(0, 0).starts_with("The GPU stands still in the gaps between launches"),
         "{}",
-        with(0)
+        with(0, 0)
     );
+    // A copy is longer than either part, and shorter than both.
+    let said = with(3, 10 * MS);
+    assert!(said.contains("because the CPU launches work late."), "{said}");
+    let said = with(3, 20 * MS);
+    assert!(said.contains("runs nothing but copies"), "{said}");
 }
