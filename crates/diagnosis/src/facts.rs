@@ -378,13 +378,13 @@ impl<'a> Facts<'a> {
         (length(&both(&steps, &loading(self.slices))), length(&steps))
     }
 
-    /// Whether most launches have no work in the file, as in the capture of a graph.
+    /// Whether most launches have no work in the file, as in the capture of a graph. (Where the recording was cut, up to the cut they have.)
     #[must_use]
     pub fn is_capture(&self) -> bool {
         let links = &self.host.links;
         let without: u64 =
             links.runtime_calls_without_gpu_slice.get(&Class::Launch).copied().unwrap_or(0);
-        without > links.linked as u64
+        without > links.linked as u64 && self.triage.cut.is_none()
     }
 
     /// Whether compiled regions launched at least half of the GPU slices.

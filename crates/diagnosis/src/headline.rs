@@ -52,6 +52,10 @@ pub fn headline(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
         Some(displaced) => format!("{} {text}", displaced.text()),
         None => text,
     };
+    let text = match &facts.triage.cut {
+        Some(cut) => format!("{} {text}", cut.sentence()),
+        None => text,
+    };
     let clocks = findings.iter().find(|finding| finding.rule == Rule::Clocks);
     Some(match clocks {
         Some(clocks) => format!("{text} {}", clocks.observation),

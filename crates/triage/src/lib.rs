@@ -94,7 +94,7 @@ pub use roles::{RoleGuess, Signs, guess_map, guess_roles, map_names};
 pub use site::{Confidence, Location};
 pub use stages::{Stage, StageRow, stage_of_pass};
 pub use text_timeline::{gpu_text, window_text};
-pub use unrecorded::LostCalls;
+pub use unrecorded::{Cut, LostCalls};
 pub use wall_stages::{StageWall, stage_wall_table};
 pub use wall_time::{WallPart, WallRow, WallTimes};
 
@@ -235,7 +235,11 @@ pub fn triage_kept(
     }
     takeaways.extend(tables.plain_products.as_ref().map(PlainProducts::text));
     let lost_calls = sides.lost_calls();
-    let lost = [unrecorded::calls_sentence(&lost_calls), unrecorded::sentence(trace, &before)];
+    let cut = Cut::of(trace, &before, zero_ns);
+    let lost = [
+        unrecorded::calls_sentence(&lost_calls),
+        unrecorded::sentence(trace, &before, cut.as_ref()),
+    ];
     let displaced = tables.displaced.as_ref().map(Displaced::text);
     takeaways.splice(0..0, lost.into_iter().chain([displaced]).flatten());
     takeaways.extend(analysis::other_work(trace));
@@ -244,6 +248,7 @@ pub fn triage_kept(
         coverage,
         before_window,
         lost_calls,
+        cut,
         takeaways,
         idle_takeaways,
         arch,

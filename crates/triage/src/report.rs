@@ -19,7 +19,7 @@ use super::kernel_row::KernelTableRow;
 use super::overlap::{Concurrency, OverlapRow};
 use super::site::Confidence;
 use super::stages::{Stage, StageRow};
-use super::unrecorded::LostCalls;
+use super::unrecorded::{Cut, LostCalls};
 use super::wall_stages::StageWall;
 use super::wall_time::{WallRow, WallTimes};
 use analysis::MatrixRow;
@@ -65,6 +65,8 @@ pub struct TriageReport {
     pub before_window: BeforeWindowSum,
     /// The calls that the profiler lost, of each rank that lost any.
     pub lost_calls: Vec<LostCalls>,
+    /// Where the recording of the GPU ends with work queued.
+    pub cut: Option<Cut>,
     /// Where the wall time of each device goes.
     pub wall: Vec<WallRow>,
     /// When each part of it is.
@@ -237,6 +239,8 @@ impl TriageReport {
             // The diagnosis has it, and the takeaways.
             plain_products: _,
             lost_calls: _,
+            // (The takeaways have it.)
+            cut: _,
             wall: _,
             wall_times: _,
             wall_stages: _,

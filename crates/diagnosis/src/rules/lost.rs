@@ -10,6 +10,9 @@ use crate::{Facts, Finding, Rule};
 /// Of all launches; fewer are those of the last moments of a recording.
 const LEAST_SHARE: f64 = 0.01;
 
+/// Where the count is in the figures of the host.
+const PATH: &str = "links.runtime_calls_without_gpu_slice.launch";
+
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let mut found = without_work(facts);
     found.extend(calls(facts));
@@ -41,6 +44,11 @@ fn without_work(facts: &Facts<'_>) -> Vec<Finding> {
     if !facts.has_gpu() || facts.is_capture() || lost == 0 || share < LEAST_SHARE {
         return Vec::new();
     }
+    if let Some(cut) = &facts.triage.cut {
+        // (The headline has it.)
+        let finding = Finding::fact(Rule::Lost, "cut", cut.sentence());
+        return vec![finding.aside(true).with(PATH, "launch calls", count(lost))];
+    }
     let text = format!(
         "{} of {} launch calls ({}) have no GPU work in the file.",
         count(lost),
@@ -49,7 +57,7 @@ fn without_work(facts: &Facts<'_>) -> Vec<Finding> {
     );
     let meaning = "The profiler lost it, it ran after the recording, or a graph was captured. No figure of the GPU counts it.";
     vec![Finding::fact(Rule::Lost, "no_gpu_work", text).means(meaning).with(
-        "links.runtime_calls_without_gpu_slice.launch",
+        PATH,
         "launch calls",
         count(lost),
     )]
