@@ -60,7 +60,18 @@ pub struct Coverage {
     pub by_map: Option<MappedByName>,
 }
 
+/// What convolutions launch is known where so much of the GPU time maps to ops, in percent.
+const MAPPED_PCT: f64 = 95.0;
+
 impl Coverage {
+    /// The time of GEMMs that convolutions launch, in ns; 0 where too little maps to ops to know it.
+    #[must_use]
+    pub fn known_convolution_gemm_ns(&self) -> i64 {
+        let mapped_ns = self.op_ns.saturating_add(self.collective_ns);
+        let is_mapped = timeline::percent(mapped_ns, self.total_ns) >= MAPPED_PCT;
+        if is_mapped { self.convolution_gemm_ns } else { 0 }
+    }
+
     /// Counts what graphs replayed on a device.
     pub(crate) fn add(&mut self, replayed: Replayed) {
         self.replays += replayed.graphs;
