@@ -32,6 +32,7 @@ use triage::{StageWall, TriageReport, WallPart, WallRow};
 use crate::Finding;
 use crate::iterations::{Iteration, Iterations, Run, wall_within};
 use crate::module_tree::ModuleTree;
+use crate::rules::orphans::left_out;
 
 pub use device::Device;
 pub(crate) use first_step::{FirstStep, SLOWS};
@@ -179,6 +180,10 @@ impl<'a> Facts<'a> {
             iteration_ns: None,
         };
         facts.iterations = Iterations::of(&Run { trace, slices, gpu, triage, details });
+        let unseen = left_out(&facts);
+        if let Some(iterations) = &mut facts.iterations {
+            iterations.left_out = unseen;
+        }
         facts.warm = facts.iterations.as_ref().and_then(|found| found.warm_windows.clone());
         // (Of the time that the bar is of.)
         facts.matched = Matched::of(slices, gpu, details, facts.warm.as_deref());

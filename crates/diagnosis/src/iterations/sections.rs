@@ -250,6 +250,7 @@ impl Iterations {
         if self.list.len() > 1 || self.kind != Kind::ProfilerSteps {
             section.intro.push(self.sentence());
         }
+        section.intro.extend(self.left_out.clone());
         section.intro.extend(self.slowest_sentence());
         section.intro.extend(self.periods());
         let is_ahead = self.is_ahead();

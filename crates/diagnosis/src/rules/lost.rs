@@ -3,6 +3,7 @@
 use host::class::Class;
 use report::units::{count, percent, time};
 use timeline::intervals::length;
+use trace::Row;
 use triage::LostCalls;
 
 use crate::{Facts, Finding, Rule};
@@ -56,9 +57,27 @@ fn without_work(facts: &Facts<'_>) -> Vec<Finding> {
         percent(100.0 * share)
     );
     let meaning = "The profiler lost it, it ran after the recording, or a graph was captured. No figure of the GPU counts it.";
-    vec![Finding::fact(Rule::Lost, "no_gpu_work", text).means(meaning).with(
-        PATH,
-        "launch calls",
-        count(lost),
-    )]
+    let finding = Finding::fact(Rule::Lost, "no_gpu_work", text).means(meaning);
+    let at_edges = lost <= MOST_AT_EDGES && is_at_edges(facts);
+    vec![finding.aside(at_edges).with(PATH, "launch calls", count(lost))]
+}
+
+/// As many launches may be without work at the edges of any recording.
+const MOST_AT_EDGES: u64 = 10;
+
+/// Whether all launches without work come before the first launch that has some, or after the last one: the recording of the GPU began
+/// later than that of the CPU, or ended earlier.
+fn is_at_edges(facts: &Facts<'_>) -> bool {
+    let launches = facts.gpu.linked().filter_map(|one| one.launch);
+    let mut with: Vec<(i64, Row)> = launches.map(|call| (call.start_ns, call.row)).collect();
+    trace::sort(&mut with);
+    with.dedup();
+    let (Some((first_ns, _)), Some((last_ns, _))) = (with.first(), with.last()) else {
+        return false;
+    };
+    let inside = facts.slices.calls.iter().filter(|call| {
+        facts.slices.class(call) == Class::Launch && (*first_ns..=*last_ns).contains(&call.start_ns)
+    });
+    let mut inside = inside.map(|call| (call.start_ns, call.row));
+    inside.all(|call| with.binary_search(&call).is_ok())
 }
