@@ -158,30 +158,3 @@ fn what_a_program_does_wrong_is_the_first_thing_to_do_about_it() {
     assert!(first.action.starts_with("The workers of the data loader do not keep up"));
     assert!(loader.headline.unwrap().starts_with("The data loader takes "));
 }
-
-/// Thirty launches 100 us apart of kernels of 200 us, of which the first ten are recorded, or every third one.
-fn queued(is_recorded: impl Fn(i64) -> bool) -> diagnosis::Diagnosis {
-    let mut fixture = Fixture::default();
-    for at in 0..30_i64 {
-        let call = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).link(at + 1);
-        fixture.push(call.at(at * 100_000, 5_000));
-        if is_recorded(at) {
-            fixture.push(kernel("k").at(at * 200_000 + 10_000, 200_000).link(at + 1));
-        }
-    }
-    diagnosis(fixture)
-}
-
-#[test]
-fn a_recording_that_is_cut_is_diagnosed_up_to_the_cut_and_is_no_capture() {
-    let cut = queued(|at| at < 10);
-    let told = cut.headline.as_deref().unwrap_or_default();
-    assert!(
-        told.contains("the last 20 of 30 kernel launches, from 1.00 ms on, have no kernel"),
-        "{told}"
-    );
-    assert!(told.contains("The GPU computes for 100.0%") && !cut.wall.is_empty(), "{told}");
-    let scattered = queued(|at| at % 3 == 0);
-    let told = scattered.headline.as_deref().unwrap_or_default();
-    assert!(told.contains("as in the capture of a graph") && scattered.wall.is_empty(), "{told}");
-}
