@@ -160,3 +160,20 @@ fn a_recording_that_is_cut_is_diagnosed_up_to_the_cut_and_is_no_capture() {
     let told = scattered.headline.as_deref().unwrap_or_default();
     assert!(told.contains("as in the capture of a graph") && scattered.wall.is_empty(), "{told}");
 }
+
+#[test]
+fn passes_of_one_kind_are_called_by_it() {
+    let of = |names: [&str; 2]| {
+        let mut fixture = Fixture::default();
+        for n in 0..6_i64 {
+            let at = n * MS;
+            let name = format!("step[{} bs=1 toks=64]", names[n as usize % 2]);
+            fixture.push(slice("user_annotation", &name).at(at, MS - 1_000).on(1, 1));
+            launch(&mut fixture, "k", n + 1, at + 5_000, at + 10_000, 800_000);
+        }
+        diagnosis(fixture).iterations.unwrap().section().intro.join(" ")
+    };
+    assert!(of(["EXTEND", "EXTEND"]).contains("6 prefills"), "{}", of(["EXTEND", "EXTEND"]));
+    assert!(of(["DECODE", "DECODE"]).contains("6 passes of decode"));
+    assert!(of(["EXTEND", "DECODE"]).contains("6 passes of prefill or decode"));
+}
