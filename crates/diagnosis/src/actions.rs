@@ -13,6 +13,7 @@ use triage::{Stage, StageRow, WallPart, WallRow};
 use crate::facts::Device;
 use crate::rules::communication::is_by_own_kernels;
 use crate::rules::copies::small_reads;
+use crate::rules::data_loader::takes_over;
 use crate::{Confidence, Facts, Finding, Rule};
 
 use reads::broken_by_reads;
@@ -183,6 +184,9 @@ fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
         (Rule::Copies, "h2d_pageable") => &["pin-memory"],
         (Rule::DataLoader, _) if dialect::python::has_pipeline(&facts.trace.strings) => {
             &["pipeline-loader", "loader-capacity"]
+        }
+        (Rule::DataLoader, _) if facts.device_of(finding).is_some_and(|of| takes_over(&of)) => {
+            &["loader-workers", "loader-transfer"]
         }
         (Rule::DataLoader, _) => &["loader-workers", "loader-capacity"],
         // (Kernels that are not NCCL's are the engine's all-reduce: it is on.)

@@ -32,6 +32,7 @@ use triage::{StageWall, TriageReport, WallPart, WallRow};
 use crate::Finding;
 use crate::iterations::{Iteration, Iterations, Run, wall_within};
 use crate::module_tree::ModuleTree;
+use crate::rules::orphans::left_out;
 
 pub use device::Device;
 pub(crate) use first_step::{FirstStep, SLOWS};
@@ -179,6 +180,10 @@ impl<'a> Facts<'a> {
             iteration_ns: None,
         };
         facts.iterations = Iterations::of(&Run { trace, slices, gpu, triage, details });
+        let unseen = left_out(&facts);
+        if let Some(iterations) = &mut facts.iterations {
+            iterations.left_out = unseen;
+        }
         facts.warm = facts.iterations.as_ref().and_then(|found| found.warm_windows.clone());
         // (Of the time that the bar is of.)
         facts.matched = Matched::of(slices, gpu, details, facts.warm.as_deref());
@@ -378,13 +383,13 @@ impl<'a> Facts<'a> {
         (length(&both(&steps, &loading(self.slices))), length(&steps))
     }
 
-    /// Whether most launches have no work in the file, as in the capture of a graph.
+    /// Whether most launches have no work in the file, as in the capture of a graph. (Where the recording was cut, up to the cut they have.)
     #[must_use]
     pub fn is_capture(&self) -> bool {
         let links = &self.host.links;
         let without: u64 =
             links.runtime_calls_without_gpu_slice.get(&Class::Launch).copied().unwrap_or(0);
-        without > links.linked as u64
+        without > links.linked as u64 && self.triage.cut.is_none()
     }
 
     /// Whether compiled regions launched at least half of the GPU slices.

@@ -52,6 +52,10 @@ pub fn headline(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
         Some(displaced) => format!("{} {text}", displaced.text()),
         None => text,
     };
+    let text = match &facts.triage.cut {
+        Some(cut) => format!("{} {text}", cut.sentence()),
+        None => text,
+    };
     let clocks = findings.iter().find(|finding| finding.rule == Rule::Clocks);
     Some(match clocks {
         Some(clocks) => format!("{text} {}", clocks.observation),
@@ -403,6 +407,11 @@ fn largest_work(facts: &Facts<'_>, device: &str) -> String {
     for row in rows() {
         *sums.entry(row.category).or_default() += row.gpu_share_pct;
     }
+    let lent = lent_to_convolutions(facts, rows().next());
+    if let Some(own) = sums.get_mut(&Category::Conv) {
+        *own += lent;
+        *sums.entry(Category::Gemm).or_default() -= lent;
+    }
     let most = sums.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
     let Some((category, share)) = most.filter(|(_, share)| *share >= LEAST_WORK_PCT) else {
         return String::new();
@@ -420,7 +429,18 @@ fn largest_work(facts: &Facts<'_>, device: &str) -> String {
             format!(", {part} of it in {}", shown.unwrap_or_default())
         }
     };
-    format!(" {} takes {} of the GPU's time{kernel}.", category.title(), percent(share))
+    let with = match category == Category::Conv && percent(share) != percent(share - lent) {
+        true => " (with the GEMMs that it launches)",
+        false => "",
+    };
+    format!(" {} takes {} of the GPU's time{with}{kernel}.", category.title(), percent(share))
+}
+
+/// The GEMMs that convolutions launch, in percent of the GPU's time, as triage counts them: 0 where that is not known of one device.
+fn lent_to_convolutions(facts: &Facts<'_>, row: Option<&KernelTableRow>) -> f64 {
+    let row = row.filter(|row| facts.has_one_device() && row.total_ns > 0);
+    let gemm_ns = facts.triage.coverage.known_convolution_gemm_ns();
+    row.map_or(0.0, |row| row.gpu_share_pct * gemm_ns as f64 / row.total_ns as f64)
 }
 
 /// The device of a row of the bar. (The only one may have no name there.)

@@ -63,6 +63,9 @@ pub struct Iterations {
     /// That the GPU runs dry although its work is launched ahead.
     #[serde(skip)]
     pub(crate) pace: Option<pace::Pace>,
+    /// That work without a launch in the file is left out, where that is much.
+    #[serde(skip)]
+    pub(crate) left_out: Option<String>,
     /// When the warm ones are: see [`Ranges::warm_windows`].
     #[serde(skip)]
     pub(crate) warm_windows: Option<Vec<Interval>>,
@@ -192,6 +195,7 @@ impl Iterations {
             slowest,
             input,
             pace,
+            left_out: None,
             warm_windows,
         })
     }

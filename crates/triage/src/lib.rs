@@ -94,7 +94,7 @@ pub use roles::{RoleGuess, Signs, guess_map, guess_roles, map_names};
 pub use site::{Confidence, Location};
 pub use stages::{Stage, StageRow};
 pub use text_timeline::{gpu_text, window_text};
-pub use unrecorded::LostCalls;
+pub use unrecorded::{Cut, LostCalls};
 pub use wall_stages::{StageWall, stage_wall_table};
 pub use wall_time::{WallPart, WallRow, WallTimes};
 
@@ -234,13 +234,16 @@ pub fn triage_kept(
     }
     takeaways.extend(tables.plain_products.as_ref().map(PlainProducts::text));
     let lost_calls = sides.lost_calls();
-    takeaways.splice(0..0, before_figures(trace, &before, &lost_calls, &tables));
+    let cut = Cut::of(trace, &before, zero_ns);
+    let lost = (&lost_calls[..], cut.as_ref());
+    takeaways.splice(0..0, before_figures(trace, &before, lost, &tables));
     takeaways.extend(analysis::other_work(trace));
     let before_window = BeforeWindowSum::of(&before.summary, !slices.without_before_window);
     let report = tables.report(Run {
         coverage,
         before_window,
         lost_calls,
+        cut,
         takeaways,
         idle_takeaways,
         arch,
@@ -255,10 +258,11 @@ pub fn triage_kept(
 fn before_figures(
     trace: &Trace,
     before: &BeforeWindowSlices,
-    lost_calls: &[LostCalls],
+    (lost_calls, cut): (&[LostCalls], Option<&Cut>),
     tables: &DeviceTables,
 ) -> Vec<String> {
-    let unrecorded = [unrecorded::calls_sentence(lost_calls), unrecorded::sentence(trace, before)];
+    let unrecorded =
+        [unrecorded::calls_sentence(lost_calls), unrecorded::sentence(trace, before, cut)];
     let displaced = tables.displaced.as_ref().map(Displaced::text);
     unrecorded.into_iter().chain([displaced]).flatten().collect()
 }

@@ -19,7 +19,7 @@ use super::kernel_row::KernelTableRow;
 use super::overlap::{Concurrency, OverlapRow};
 use super::site::Confidence;
 use super::stages::{Stage, StageRow};
-use super::unrecorded::LostCalls;
+use super::unrecorded::{Cut, LostCalls};
 use super::wall_stages::StageWall;
 use super::wall_time::{WallRow, WallTimes};
 use analysis::MatrixRow;
@@ -65,6 +65,8 @@ pub struct TriageReport {
     pub before_window: BeforeWindowSum,
     /// The calls that the profiler lost, of each rank that lost any.
     pub lost_calls: Vec<LostCalls>,
+    /// Where the recording of the GPU ends with work queued.
+    pub cut: Option<Cut>,
     /// Where the wall time of each device goes.
     pub wall: Vec<WallRow>,
     /// When each part of it is.
@@ -187,15 +189,9 @@ impl TriageReport {
             .when_empty(self.nothing())
     }
 
-    /// Whether the table of stages has one row, of no stage: its figures are those of the run, and documents have this
-    /// sentence with the kernel table in its place.
-    fn no_stage(&self) -> Option<String> {
-        match &self.stages[..] {
-            [only] if only.stage == Stage::All => {
-                Some(format!("No stages ({}).", only.recognised_by))
-            }
-            _ => None,
-        }
+    /// Whether the table of stages has one row, of no stage: its figures are those of the run, and documents leave it out.
+    fn has_no_stage(&self) -> bool {
+        matches!(&self.stages[..], [only] if only.stage == Stage::All)
     }
 
     /// Kernels by name alone, over all stages; `None` where one stage has all of them, so that it would say the same.
@@ -237,6 +233,8 @@ impl TriageReport {
             // The diagnosis has it, and the takeaways.
             plain_products: _,
             lost_calls: _,
+            // (The takeaways have it.)
+            cut: _,
             wall: _,
             wall_times: _,
             wall_stages: _,
@@ -271,17 +269,15 @@ impl TriageReport {
         triage.intro.extend(coverage.sentence());
         triage.intro.extend(coverage.captures_sentence());
         triage.intro.extend(coverage.mapping_sentence());
-        let no_stage = self.no_stage();
         triage.tables.push(
             self.of_all(table_of(Table::of("stages", "Stages", stages)))
                 .summing(if several { &SUMS } else { &SUMS_AND_SHARE })
-                .only_on_page(no_stage.is_some())
+                .only_on_page(self.has_no_stage())
                 .when_empty(self.nothing()),
         );
 
         let mut table = Section::new("kernel-table", "Kernel table");
         table.intro.extend(before_window.sentence(step.is_some()));
-        table.intro.extend(no_stage);
         // Of no kernel nothing is said.
         if !kernels.is_empty() {
             table.intro.extend(Some(launch_note.clone()).filter(|note| !note.is_empty()));

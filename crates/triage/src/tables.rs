@@ -10,7 +10,7 @@ use crate::overlap::{Concurrency, OverlapRow};
 use crate::precision::PlainProducts;
 use crate::report::{BeforeWindowSum, Coverage, TriageReport};
 use crate::stages::StageRow;
-use crate::unrecorded::LostCalls;
+use crate::unrecorded::{Cut, LostCalls};
 use crate::wall_stages::StageWall;
 use crate::wall_time::{WallRow, WallTimes};
 use catalog::remedies::RunFacts;
@@ -84,6 +84,7 @@ impl DeviceTables {
             coverage,
             before_window,
             lost_calls,
+            cut,
             takeaways,
             idle_takeaways,
             arch,
@@ -112,6 +113,7 @@ impl DeviceTables {
             coverage,
             before_window,
             lost_calls,
+            cut,
             takeaways,
             idle_takeaways,
             arch,
@@ -126,6 +128,7 @@ pub(crate) struct Run {
     pub(crate) coverage: Coverage,
     pub(crate) before_window: BeforeWindowSum,
     pub(crate) lost_calls: Vec<LostCalls>,
+    pub(crate) cut: Option<Cut>,
     pub(crate) takeaways: Vec<String>,
     pub(crate) idle_takeaways: Vec<String>,
     pub(crate) arch: ObservedArch,

@@ -36,8 +36,6 @@ const UNREAL_PCT: f64 = 50.0;
 const BARE_PCT: f64 = 5.0;
 /// Where set-up takes this share of the GPU span, what the GPU did is that of a first run, in percent.
 const FIRST_RUN_PCT: f64 = 50.0;
-/// Convolutions are told with their GEMMs only where this share of GPU time maps to ops, in percent.
-const MAPPED_PCT: f64 = 95.0;
 /// A second category is named from this share of GPU time on, in percent.
 const SECOND_PCT: f64 = 5.0;
 
@@ -109,9 +107,7 @@ pub(super) fn takeaways(
     // (What a GPU does that is hardly ever busy is no lead.)
     let is_idle = !waits_elsewhere && percent(time.busy_ns, time.span_ns) < IDLE_PCT;
     if !first_run && !repeats && !is_idle && tables.displaced.is_none() {
-        let mapped_ns = coverage.op_ns.saturating_add(coverage.collective_ns);
-        let mapped = percent(mapped_ns, coverage.total_ns) >= MAPPED_PCT;
-        rest.extend(composition(time, if mapped { coverage.convolution_gemm_ns } else { 0 }));
+        rest.extend(composition(time, coverage.known_convolution_gemm_ns()));
     }
     lost.extend(late_start(seen));
     if let Some((exposed_ns, text)) = communicates {

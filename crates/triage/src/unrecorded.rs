@@ -2,9 +2,9 @@
 
 use dialect::calls;
 use report::units;
-use trace::{StringId, Trace};
+use trace::{Row, StringId, Trace};
 
-use timeline::before_window::{BeforeWindowSlices, each_launch};
+use timeline::before_window::{BeforeWindowSlices, duration_ns, each_launch};
 use timeline::intervals::{Interval, length};
 use timeline::percent;
 
@@ -16,9 +16,16 @@ const LEAST: i64 = 10;
 /// How many launches of kernels have no kernel, in a sentence. `None` where they are few, and where graphs are captured: what is
 /// captured does not run.
 #[inline(never)]
-pub(super) fn sentence(trace: &Trace, before: &BeforeWindowSlices) -> Option<String> {
+pub(super) fn sentence(
+    trace: &Trace,
+    before: &BeforeWindowSlices,
+    cut: Option<&Cut>,
+) -> Option<String> {
     if captures(trace) {
         return None;
+    }
+    if let Some(cut) = cut {
+        return Some(cut.sentence());
     }
     let (n, lost) = lost(trace, before)?;
     (lost >= LEAST && percent(lost, n) >= LEAST_PCT).then(|| {
@@ -29,6 +36,60 @@ pub(super) fn sentence(trace: &Trace, before: &BeforeWindowSlices) -> Option<Str
             units::count(n as u64)
         )
     })
+}
+
+/// A recording of the GPU that ends with work queued: all launches without a kernel come after the last one that has one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// When the last recorded work of the GPU ends, in ns after the begin of the file.
+    pub end_ns: i64,
+    /// When the first launch without a kernel begins, likewise.
+    pub from_ns: i64,
+    /// The launches without a kernel.
+    pub n_lost: i64,
+    /// All launches of kernels.
+    pub n: i64,
+}
+
+impl Cut {
+    /// The cut of a recording. `None` where launches without a kernel lie among those with one, where they are few, and where the GPU had
+    /// nothing left to do when the first of them began: so it is before a capture.
+    #[inline(never)]
+    pub(super) fn of(trace: &Trace, before: &BeforeWindowSlices, zero_ns: i64) -> Option<Self> {
+        if captures(trace) {
+            return None;
+        }
+        let mut with: Vec<i64> = Vec::new();
+        let mut without: Vec<i64> = Vec::new();
+        each_kernel_launch(trace, before, |row, is_recorded| {
+            let of = if is_recorded { &mut with } else { &mut without };
+            of.push(trace.ts_ns(row));
+        });
+        let (n_lost, n) = (without.len() as i64, (with.len() + without.len()) as i64);
+        let (last_with_ns, from_ns) = (with.into_iter().max()?, without.into_iter().min()?);
+        let ends = before.gpu_rows.iter().map(|row| trace.ts_ns(*row) + duration_ns(trace, *row));
+        let end_ns = ends.max()?;
+        let is_much = n_lost >= LEAST && percent(n_lost, n) >= LEAST_PCT;
+        (is_much && last_with_ns <= from_ns && from_ns < end_ns).then_some(Self {
+            end_ns: end_ns - zero_ns,
+            from_ns: from_ns - zero_ns,
+            n_lost,
+            n,
+        })
+    }
+
+    /// That the recording is cut, and what that means.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        format!(
+            "The recording of the GPU ends at {} with work queued: the last {} of {} kernel launches, from {} on, have no kernel in this \
+             file. All figures are of what ran until then.",
+            units::time(self.end_ns),
+            units::count(self.n_lost as u64),
+            units::count(self.n as u64),
+            units::time(self.from_ns)
+        )
+    }
 }
 
 /// Calls of the runtime that the profiler lost in the middle of the recording.
@@ -80,17 +141,29 @@ pub(super) fn are_captured(trace: &Trace, before: &BeforeWindowSlices) -> bool {
 /// The launches of kernels, and those among them without a kernel; `None` where the file has no GPU work with a correlation.
 #[inline(never)]
 fn lost(trace: &Trace, before: &BeforeWindowSlices) -> Option<(i64, i64)> {
+    let (mut n, mut lost) = (0_i64, 0_i64);
+    let has_known = each_kernel_launch(trace, before, |_, is_recorded| {
+        n += 1;
+        lost += i64::from(!is_recorded);
+    });
+    has_known.then_some((n, lost))
+}
+
+/// Calls `each` with every launch of a kernel, and whether its work is in the file. Whether any GPU work has a correlation.
+fn each_kernel_launch(
+    trace: &Trace,
+    before: &BeforeWindowSlices,
+    mut each: impl FnMut(Row, bool),
+) -> bool {
     let launches = trace.strings.marked(&calls::launches_kernel);
     let mut known: Vec<i64> = before.gpu_rows.iter().filter_map(|row| trace.link(*row)).collect();
     trace::sort(&mut known);
-    let (mut n, mut lost) = (0_i64, 0_i64);
     each_launch(trace, |row, correlation| {
         if launches[trace.name(row).0 as usize] {
-            n += 1;
-            lost += i64::from(known.binary_search(&correlation).is_err());
+            each(row, known.binary_search(&correlation).is_ok());
         }
     });
-    (!known.is_empty()).then_some((n, lost))
+    !known.is_empty()
 }
 
 #[cfg(test)]
@@ -113,6 +186,35 @@ mod tests {
         }
         let report = triage(&fixture.finish(), &TriageOptions::default(), &Sources::default());
         report.takeaways.iter().any(|text| text.contains("of 40 kernel launches have no kernel"))
+    }
+
+    /// Thirty launches 100 us apart of kernels of 200 us: the recording of the GPU has those that `is_recorded` names.
+    fn queued(is_recorded: impl Fn(i64) -> bool) -> String {
+        let mut fixture = Fixture::default();
+        for at in 0..30_i64 {
+            let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).link(at + 1);
+            fixture.push(launch.at(at * 100_000, 5_000));
+            if is_recorded(at) {
+                fixture.push(kernel("k").at(at * 200_000 + 10_000, 200_000).link(at + 1));
+            }
+        }
+        triage(&fixture.finish(), &TriageOptions::default(), &Sources::default())
+            .takeaways
+            .join(" ")
+    }
+
+    #[test]
+    fn a_recording_that_ends_with_work_queued_is_cut() {
+        let cut = "The recording of the GPU ends at 2.01 ms with work queued: the last 20 of 30 kernel launches, from 1.00 ms on,";
+        let text = queued(|at| at < 10);
+        assert!(text.contains(cut), "{text}");
+        let lost = queued(|at| at < 10 && at != 3);
+        assert!(
+            !lost.contains("with work queued: the last")
+                && lost.contains("21 of 30 kernel launches"),
+            "{lost}"
+        );
+        assert!(!queued(|_| true).contains("kernel launches"));
     }
 
     #[test]

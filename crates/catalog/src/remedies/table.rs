@@ -697,6 +697,16 @@ pub(super) const REMEDIES: &[Remedy] = &[
         check: "In a new trace, the GPU waits less for the data loader.",
         gates: Gates { single_process_loader: Some(false), ..OPEN },
     },
+    // (`torch/utils/data/dataloader.py`: with pin_memory, the thread of `_pin_memory_loop` reads the queue of the workers.)
+    Remedy {
+        id: "loader-transfer",
+        what: "fewer tensors from the workers of the DataLoader",
+        action: "More workers do not help: the main process takes over the batches that they have made, tensor by tensor. pin_memory=True of \
+                 the DataLoader does that in a thread of its own; fewer and larger tensors or larger batches need fewer transfers.",
+        why: "Each tensor of a batch crosses from the worker to the main process by itself.",
+        check: "In a new trace, the main process spends less time in the data loader.",
+        gates: Gates { single_process_loader: Some(false), ..OPEN },
+    },
     Remedy {
         id: "pin-loader-memory",
         what: "pinned memory",

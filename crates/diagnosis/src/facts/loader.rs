@@ -12,6 +12,13 @@ use super::Device;
 /// What is launched this soon after the loader waits for nothing else.
 const SOON_NS: i64 = 1_000_000;
 
+/// Frames that unpickle a batch, or rebuild a tensor of it.
+const RECEIVES: [&str; 3] = [
+    "<built-in function loads>",
+    "multiprocessing/reductions.py",
+    "multiprocessing/resource_sharer.py",
+];
+
 impl<'f> Device<'f> {
     /// How long data loaders run on the threads that launch its work, in the time that its bar is of.
     #[must_use]
@@ -30,6 +37,23 @@ impl<'f> Device<'f> {
                 && launching.contains(&slices.thread(slice.row))
         };
         slices.annotations.iter().chain(&slices.ops.slices).filter(loads).collect()
+    }
+
+    /// How long the threads that launch its work take over, in data loaders, what workers have loaded: they unpickle batches, and receive
+    /// the memory of each tensor. 0 where no frames are recorded.
+    #[must_use]
+    pub(crate) fn receives_ns(&self) -> i64 {
+        let slices = self.facts.slices;
+        // (`multiprocessing/queues.py`: `get` waits for the bytes of a batch first, and calls `loads` when it has them.)
+        let names = RECEIVES.map(|part| slices.names_with(part));
+        let loaders = union(self.loaders().into_iter().map(HostSlice::interval).collect());
+        let launching = self.launching_threads();
+        let receives = |frame: &&HostSlice| {
+            let name = slices.trace.name(frame.row).0 as usize;
+            names.iter().any(|names| names[name]) && launching.contains(&slices.thread(frame.row))
+        };
+        let frames = slices.frames.slices.iter().filter(receives).map(HostSlice::interval);
+        length(&both(&both(&union(frames.collect()), &loaders), &self.window()))
     }
 
     /// When it computes nothing from the begin of a data loader on a thread that launches its work to what that thread launches soon after it:

@@ -250,6 +250,7 @@ impl Iterations {
         if self.list.len() > 1 || self.kind != Kind::ProfilerSteps {
             section.intro.push(self.sentence());
         }
+        section.intro.extend(self.left_out.clone());
         section.intro.extend(self.slowest_sentence());
         section.intro.extend(self.periods());
         let is_ahead = self.is_ahead();
@@ -304,9 +305,13 @@ impl Iterations {
         let n = self.list.len() as u64;
         let what = match self.kind {
             Kind::ProfilerSteps => plural(n, "step of the profiler", "steps of the profiler"),
-            Kind::EnginePasses => {
-                plural(n, "pass of prefill or decode", "passes of prefill or decode")
-            }
+            Kind::EnginePasses => match &self.classes[..] {
+                [class] if class.name == "extend" => plural(n, "prefill", "prefills"),
+                [class] if class.name == "decode" => {
+                    plural(n, "pass of decode", "passes of decode")
+                }
+                _ => plural(n, "pass of prefill or decode", "passes of prefill or decode"),
+            },
             Kind::OptimizerSteps => plural(
                 n,
                 "iteration, up to the end of the optimizer's step",

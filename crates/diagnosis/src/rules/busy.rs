@@ -5,6 +5,7 @@ use host::verdicts::Window;
 use report::units::{self, percent, time};
 use timeline::before_kineto::before_kineto;
 
+use super::orphans::left_out;
 use crate::{Confidence, Facts, Finding, Level, Rule};
 
 /// Types of devices that are GPUs, as PyTorch numbers them (`c10/core/DeviceType.h`): CUDA and HIP.
@@ -72,6 +73,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             time(window_ns)
         );
         let is_whole = device.lost_calls().is_empty();
+        // (Nor is the work in a step's span whose launches are missing.)
+        let is_whole = is_whole && left_out(facts).is_none();
         let differs = told.is_some() && is_whole && (told_share - share).abs() > DIFFER;
         if differs {
             observation.push_str(&format!(", and {} of {of}", percent(100.0 * share)));

@@ -72,16 +72,36 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 ),
             };
             let (saved_ns, hides) = saved(&device, bound_ns);
+            let receives = receives(&device);
+            let saved_ns = if receives.is_empty() { saved_ns } else { saved_ns.min(device.receives_ns()) };
             Some(
                 Finding::fact(Rule::DataLoader, verdict(share), text)
                     .level(Level::of_share(share))
                     .on(device.name)
                     .bound(saved_ns)
-                    .means(format!("{hides}{}{}", if is_more { LAUNCHES } else { "" }, device.where_it_waits()).trim_end())
+                    .means(format!("{hides}{receives}{}{}", if is_more { LAUNCHES } else { "" }, device.where_it_waits()).trim_end())
                     .with("wall", "GPU idle while the data loader runs", time(idle_ns)),
             )
         })
         .collect()
+}
+
+/// That most of the loader's time is taken up by batches that workers have made already; empty where it is not, or nothing shows it.
+fn receives(device: &Device<'_>) -> String {
+    match takes_over(device) {
+        true => format!(
+            "For {} of these {} the batches are there: the main process unpickles them and receives their tensors one by one. ",
+            time(device.receives_ns()),
+            time(device.loads_ns())
+        ),
+        false => String::new(),
+    }
+}
+
+/// Whether most of the loader's time on the launching threads is the transfer of what workers have loaded.
+pub(crate) fn takes_over(device: &Device<'_>) -> bool {
+    let receives_ns = device.receives_ns();
+    receives_ns > 0 && receives_ns.saturating_mul(2) > device.loads_ns()
 }
 
 /// How much sooner the run is done without the loader, at most, and why that is more than the device waits for it: the device's work during

@@ -3,12 +3,16 @@
 use host::class::Class;
 use report::units::{count, percent, time};
 use timeline::intervals::length;
+use trace::Row;
 use triage::LostCalls;
 
 use crate::{Facts, Finding, Rule};
 
 /// Of all launches; fewer are those of the last moments of a recording.
 const LEAST_SHARE: f64 = 0.01;
+
+/// Where the count is in the figures of the host.
+const PATH: &str = "links.runtime_calls_without_gpu_slice.launch";
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let mut found = without_work(facts);
@@ -41,6 +45,11 @@ fn without_work(facts: &Facts<'_>) -> Vec<Finding> {
     if !facts.has_gpu() || facts.is_capture() || lost == 0 || share < LEAST_SHARE {
         return Vec::new();
     }
+    if let Some(cut) = &facts.triage.cut {
+        // (The headline has it.)
+        let finding = Finding::fact(Rule::Lost, "cut", cut.sentence());
+        return vec![finding.aside(true).with(PATH, "launch calls", count(lost))];
+    }
     let text = format!(
         "{} of {} launch calls ({}) have no GPU work in the file.",
         count(lost),
@@ -48,9 +57,27 @@ fn without_work(facts: &Facts<'_>) -> Vec<Finding> {
         percent(100.0 * share)
     );
     let meaning = "The profiler lost it, it ran after the recording, or a graph was captured. No figure of the GPU counts it.";
-    vec![Finding::fact(Rule::Lost, "no_gpu_work", text).means(meaning).with(
-        "links.runtime_calls_without_gpu_slice.launch",
-        "launch calls",
-        count(lost),
-    )]
+    let finding = Finding::fact(Rule::Lost, "no_gpu_work", text).means(meaning);
+    let at_edges = lost <= MOST_AT_EDGES && is_at_edges(facts);
+    vec![finding.aside(at_edges).with(PATH, "launch calls", count(lost))]
+}
+
+/// As many launches may be without work at the edges of any recording.
+const MOST_AT_EDGES: u64 = 10;
+
+/// Whether all launches without work come before the first launch that has some, or after the last one: the recording of the GPU began
+/// later than that of the CPU, or ended earlier.
+fn is_at_edges(facts: &Facts<'_>) -> bool {
+    let launches = facts.gpu.linked().filter_map(|one| one.launch);
+    let mut with: Vec<(i64, Row)> = launches.map(|call| (call.start_ns, call.row)).collect();
+    trace::sort(&mut with);
+    with.dedup();
+    let (Some((first_ns, _)), Some((last_ns, _))) = (with.first(), with.last()) else {
+        return false;
+    };
+    let inside = facts.slices.calls.iter().filter(|call| {
+        facts.slices.class(call) == Class::Launch && (*first_ns..=*last_ns).contains(&call.start_ns)
+    });
+    let mut inside = inside.map(|call| (call.start_ns, call.row));
+    inside.all(|call| with.binary_search(&call).is_ok())
 }

@@ -42,7 +42,7 @@ pub(super) struct Rule {
     pub latency_ns: Option<i64>,
     /// One pass over each tensor stays.
     pub one_pass: bool,
-    /// Of what goes away, the time of kernels that others replace: what those take is not known.
+    /// The time of kernels that others replace: what those take is not known, so none of it goes away.
     pub twins_ns: Option<i64>,
     /// Kernels of the backward pass that go away with those of the forward pass, and their exposed time.
     pub nodes: Option<(u64, i64)>,
@@ -69,7 +69,10 @@ pub(super) fn advice(
             (vec![row], pattern.fused_path())
         }
         Sought::Chain(chain) => {
-            let remedies = applicable(chain.remedies, &facts);
+            let mut remedies = applicable(chain.remedies, &facts);
+            if chain.id == "K11" && is_outside_modules(lanes, attribution, candidate) {
+                remedies.retain(|remedy| remedy.id != COMPILE);
+            }
             let names: Vec<&str> = remedies.iter().map(|remedy| remedy.what).collect();
             let path = names.join("; ");
             (remedies, path)
@@ -85,6 +88,28 @@ pub(super) fn advice(
     }
     rule.held_ns = held_ns(&removed, saved_ns);
     Some(Advice { remedies, path, saved_ns, rule, removed })
+}
+
+/// The remedy that compiles a module.
+const COMPILE: &str = "torch-compile";
+
+/// Whether most of the kernels come from functions that no module calls, as the statistics of a loop do: there is no module to compile.
+fn is_outside_modules(
+    lanes: &Lanes<'_>,
+    attribution: Option<&Attribution>,
+    candidate: &Candidate,
+) -> bool {
+    let Some(attribution) = attribution else { return false };
+    let (mut all_ns, mut outside_ns) = (0_i64, 0_i64);
+    for at in related(candidate) {
+        let site = attribution.site(at as usize);
+        if site.location.is_some() {
+            let dur_ns = lanes.gpu.slice(at as usize).dur_ns;
+            all_ns = all_ns.saturating_add(dur_ns);
+            outside_ns += if site.modules.is_none() { dur_ns } else { 0 };
+        }
+    }
+    outside_ns > 0 && outside_ns.saturating_mul(2) > all_ns
 }
 
 /// Whether the fused kernel runs as often as what is found beside it, by one name or function: that is other work of its neighbours, such

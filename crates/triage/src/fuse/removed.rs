@@ -89,10 +89,7 @@ pub(super) fn removed(
     }
     let mut twins_ns = None;
     if fusion.layout {
-        let twins = fusion.twins(candidate.stage);
-        let ns = twins.iter().fold(0_i64, |sum, one| sum.saturating_add(one.gpu_ns));
-        twins_ns = Some(ns).filter(|ns| *ns > 0);
-        removed.extend(twins);
+        twins_ns = Some(fusion.twins_ns(candidate.stage)).filter(|ns| *ns > 0);
     }
     trace::sort(&mut removed);
     removed.dedup_by_key(|part| part.slice);
@@ -211,16 +208,15 @@ impl<'a> Fusion<'a> {
         slices.into_iter().map(|at| self.whole(at)).collect()
     }
 
-    /// The kernels of a stage that have a twin for the other layout. What that takes is not known, so all of their time may go away.
-    fn twins(&self, stage: usize) -> Vec<Removed> {
+    /// The exposed time of the kernels of a stage that have a twin for the other layout. They still do their work there, faster or slower, so
+    /// that none of it is known to go away.
+    fn twins_ns(&self, stage: usize) -> i64 {
         let lanes = self.lanes;
         let of_stage = lanes.runs.iter().filter(|run| run.stage == stage);
         let slices = of_stage.flat_map(|run| lanes.order.get(run.from..run.to)).flatten().copied();
         let name = |at: &u32| lanes.name_of(lanes.code_of_slice(*at).work);
-        slices
-            .filter(|at| catalog::is_channels_first(name(at)))
-            .map(|slice| Removed { slice, gpu_ns: self.exposed_ns(slice), cpu_ns: 0 })
-            .collect()
+        let twins = slices.filter(|at| catalog::is_channels_first(name(at)));
+        twins.fold(0_i64, |sum, at| sum.saturating_add(self.exposed_ns(at)))
     }
 
     fn exposed_ns(&self, at: u32) -> i64 {

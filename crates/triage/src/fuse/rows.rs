@@ -251,7 +251,7 @@ fn gain(advice: &Advice, wall: &Wall) -> Gain {
     };
     let twins = twins_ns.map_or_else(String::new, |ns| {
         format!(
-            ", and all {} of batch norms and poolings, which run other kernels in channels_last (what those take is not known)",
+            "; not counted are {} of batch norms and poolings, which run other kernels in channels_last, faster or slower",
             units::time(ns)
         )
     });

@@ -60,7 +60,18 @@ pub struct Coverage {
     pub by_map: Option<MappedByName>,
 }
 
+/// What convolutions launch is known where so much of the GPU time maps to ops, in percent.
+const MAPPED_PCT: f64 = 95.0;
+
 impl Coverage {
+    /// The time of GEMMs that convolutions launch, in ns; 0 where too little maps to ops to know it.
+    #[must_use]
+    pub fn known_convolution_gemm_ns(&self) -> i64 {
+        let mapped_ns = self.op_ns.saturating_add(self.collective_ns);
+        let is_mapped = timeline::percent(mapped_ns, self.total_ns) >= MAPPED_PCT;
+        if is_mapped { self.convolution_gemm_ns } else { 0 }
+    }
+
     /// Counts what graphs replayed on a device.
     pub(crate) fn add(&mut self, replayed: Replayed) {
         self.replays += replayed.graphs;
@@ -102,17 +113,15 @@ impl Coverage {
         let of = if known_ns == 0 { "of GPU time" } else { "of GPU time without collectives" };
         if self.graph_slices > 0 && self.graph_mapped == 0 {
             let own_pct = percent(self.graph_ns, self.total_ns);
-            let only = if own_pct >= LOST_PCT {
-                format!(" ({} of GPU time)", units::percent(own_pct))
-            } else {
-                String::new()
-            };
             let are = if self.graph_slices == 1 { "maps" } else { "map" };
-            said.push(format!(
-                "Graphs launched {}, which {are} to the graph launch only{only}. To map each of them, add the capture trace as \
-                 capture, or a trace of the same work without graphs as mapping.",
-                self.launched_by_graphs(),
-            ));
+            if own_pct >= LOST_PCT {
+                said.push(format!(
+                    "Graphs launched {}, which {are} to the graph launch only ({} of GPU time). To map each of them, add the capture trace \
+                     as capture, or a trace of the same work without graphs as mapping.",
+                    self.launched_by_graphs(),
+                    units::percent(own_pct)
+                ));
+            }
         } else if self.graph_slices > 0 {
             let whole = match self.replays {
                 n if n == self.identical_replays => {
@@ -141,12 +150,6 @@ impl Coverage {
             said.push(format!(
                 "{} {of} maps to no Python function.",
                 units::percent(lost(self.python_ns))
-            ));
-        }
-        if self.forward_ns > 0 {
-            said.push(format!(
-                "Kernels of the backward pass have the Python function of their forward op ({} of GPU time).",
-                units::percent(percent(self.forward_ns, self.total_ns))
             ));
         }
         (!said.is_empty()).then(|| said.join(" "))

@@ -224,6 +224,20 @@ fn a_compiled_run_is_not_told_to_compile() {
 }
 
 #[test]
+fn a_function_that_no_module_calls_is_no_module_to_compile() {
+    let meter = |program: &mut Program| {
+        program.range("python_function", "utils/helper.py(20): update", 0, 10 * MS);
+    };
+    assert_eq!(elementwise(EQUAL, meter), None);
+    let model = |program: &mut Program| {
+        program.range("python_function", "nn.Module: Scale_0", 0, 10 * MS);
+        program.range("python_function", "model/scale.py(20): forward", US / 2, 9 * MS);
+    };
+    let row = elementwise(EQUAL, model).unwrap();
+    assert!(row.action.contains("torch.compile"), "{row:?}");
+}
+
+#[test]
 fn elementwise_kernels_of_other_or_unknown_sizes_are_nothing_to_compile() {
     assert_eq!(elementwise(&[""], |_| {}), None, "no sizes are recorded");
     let three = ["[[32,128]]", "[[32,128]]", "[[32,128]]", "[[1]]"];
@@ -348,7 +362,7 @@ fn autocast_is_advised_on_a_v100_that_the_file_does_not_name() {
 }
 
 #[test]
-fn a_table_of_one_row_is_a_sentence() {
+fn a_table_of_stages_without_a_stage_is_not_printed() {
     let of = |annotation: &str| {
         let mut fixture = Fixture::default();
         fixture.push(slice("user_annotation", annotation).on(1, 1).at(0, MS));
@@ -359,9 +373,10 @@ fn a_table_of_one_row_is_a_sentence() {
     let none = of("benchmark");
     let sections = none.sections(1.0);
     assert_eq!(sections[0].printed_tables().count(), 0, "the page has it, to choose from");
-    let stages = "No stages (no annotation of a stage; launched in benchmark).";
+    assert_eq!(none.stages[0].recognised_by, "no annotation of a stage; launched in benchmark");
     assert_eq!(sections[1].id, "kernel-table");
-    assert!(sections[1].intro.iter().any(|text| text == stages), "{:?}", sections[1].intro);
+    let intro = &sections[1].intro;
+    assert!(!intro.iter().any(|text| text.contains("No stages")), "{intro:?}");
     let decode = of("step[DECODE bs=16]");
     let first = &decode.sections(1.0)[0];
     assert_eq!(first.printed_tables().count(), 1, "a stage has a batch");

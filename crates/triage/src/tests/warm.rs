@@ -72,6 +72,18 @@ fn what_only_the_cold_iteration_does_is_not_advised() {
 }
 
 #[test]
+fn batch_norms_and_poolings_do_not_go_away_with_the_layout_changes() {
+    const NORM: &str = "void at::native::batch_norm_collect_statistics_kernel<float, int>(int)";
+    let of = |kernels: &[&str]| layout_change(&steps((8, 0), kernels, kernels)).unwrap();
+    let (alone, with) = (of(TRANSPOSED), of(&[TO_NHWC, CONV, TO_NCHW, NORM]));
+    assert!(with.rationale.contains("not counted are 4.00 ms of batch norms"), "{with:?}");
+    assert!(!alone.rationale.contains("not counted"), "{}", alone.rationale);
+    // (The changes of four steps and gaps, and nothing of the 40 norms of 100 us.)
+    let [alone_ns, with_ns] = [alone, with].map(|row| row.savings_bound_ns.unwrap());
+    assert!(with_ns.abs_diff(alone_ns) < MS as u64, "{alone_ns} and {with_ns}");
+}
+
+#[test]
 fn tables_say_which_iterations_they_count() {
     let cold = titles(&steps((7, 0), TRANSPOSED, TRANSPOSED));
     let all = "(all 5 iterations, including the cold one at the beginning)";
