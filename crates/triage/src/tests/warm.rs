@@ -10,19 +10,18 @@ const TO_NHWC: &str = "void cudnn::ops::nchwToNhwcKernel<__half, __half, float, 
 const TO_NCHW: &str = "void cudnn::ops::nhwcToNchwKernel<__half, __half, float, true, false>(int)";
 const COMPLEX: &str = "void transpose_readWrite_alignment_kernel<float2, float2, 1, false, 6, 4, 4>(cublasTransposeParams<float2>)";
 const CONV: &str = "volta_h884cudnn_256x64_ldg8_relu_exp_small_nhwc_tn_v1";
+const HALF_CONV: &str = "maxwell_fp16_scudnn_fp16_128x64_relu_interior_nn_v1";
 const PLAIN_CONV: &str = "volta_scudnn_128x64_relu_interior_nn_v1";
 
 /// Five steps, each with ten times these kernels of 100 us; the first takes four times as long on the CPU as the others, which run other
 /// kernels.
-fn steps(sm: (u32, u32), cold: &[&str], warm: &[&str]) -> TriageReport {
+fn steps(sm: impl Into<Option<(u32, u32)>>, cold: &[&str], warm: &[&str]) -> TriageReport {
     let mut fixture = Fixture::default();
-    let (major, minor) = sm;
-    fixture.metadata(
-        "deviceProperties",
-        &format!(
-            r#"[{{"id": 0, "name": "NVIDIA V", "computeMajor": {major}, "computeMinor": {minor}, "warpSize": 32}}]"#
-        ),
-    );
+    let capability = sm.into().map_or_else(String::new, |(major, minor)| {
+        format!(r#""computeMajor": {major}, "computeMinor": {minor}, "#)
+    });
+    let device = format!(r#"[{{"id": 0, "name": "NVIDIA V", {capability}"warpSize": 32}}]"#);
+    fixture.metadata("deviceProperties", &device);
     let (mut begins_ns, mut link) = (0, 0);
     for step in 0..5 {
         let kernels = if step == 0 { cold } else { warm };
@@ -93,11 +92,17 @@ fn transposes_of_complex_numbers_are_no_change_of_layout() {
 
 #[test]
 fn channels_last_is_advised_where_the_gpu_has_faster_convolutions_for_it() {
-    let of = |sm, conv| {
+    let of = |sm: Option<(u32, u32)>, conv| {
         let kernels = &[TO_NHWC, conv, TO_NCHW];
         layout_change(&steps(sm, kernels, kernels)).is_some()
     };
-    assert!(of((7, 0), CONV), "16 bits on tensor cores");
-    assert!(!of((7, 0), PLAIN_CONV), "a V100 has no tensor cores for 32 bits");
-    assert!(of((8, 0), PLAIN_CONV), "an A100 has TF32");
+    assert!(of(Some((7, 0)), CONV), "16 bits on tensor cores");
+    assert!(!of(Some((7, 0)), PLAIN_CONV), "a V100 has no tensor cores for 32 bits");
+    assert!(of(Some((8, 0)), PLAIN_CONV), "an A100 has TF32");
+    for sm in [(6, 0), (6, 1)] {
+        assert!(!of(Some(sm), HALF_CONV), "{sm:?} has no tensor cores");
+    }
+    assert!(of(None, CONV), "a GPU that is not named runs a kernel of Volta");
+    assert!(!of(None, HALF_CONV), "it may be any GPU");
+    assert!(!of(None, PLAIN_CONV), "Volta or later, which does not tell of TF32");
 }
