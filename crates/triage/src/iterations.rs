@@ -151,10 +151,10 @@ pub struct Warm {
 }
 
 impl Warm {
-    /// Those of a device with these times; `None` where no iteration is cold, or too few are warm.
-    pub(crate) fn of(ranges: Option<&Ranges>, times: &WallTimes) -> Option<Self> {
-        let mut ranges = ranges?.clone();
-        ranges.mark(Some(times));
+    /// Those of ranges whose device has these times; `None` where no iteration is cold, or too few are warm.
+    pub(crate) fn of(ranges: &Ranges, times: Option<&WallTimes>) -> Option<Self> {
+        let mut ranges = ranges.clone();
+        ranges.mark(times);
         let windows = ranges.warm_windows()?;
         let ends = ranges.list.iter().map(|one| one.slice.end_ns).max()?;
         let warm = ranges.list.iter().filter(|one| one.cold.is_none());

@@ -83,6 +83,62 @@ fn tables_say_which_iterations_they_count() {
     assert_eq!(titles(&even)[0], "Stages", "nothing is cold");
 }
 
+/// Six steps on two devices, each with changes of layout around convolutions; in the first step code is loaded on the thread of
+/// device `cold` for 3.7 of 10 ms, and that device waits.
+fn on_two_devices(cold: i64) -> TriageReport {
+    let mut fixture = Fixture::default();
+    let device = |id| {
+        format!(
+            r#"{{"id": {id}, "name": "NVIDIA V", "computeMajor": 7, "computeMinor": 0, "warpSize": 32}}"#
+        )
+    };
+    fixture.metadata("deviceProperties", &format!("[{}, {}]", device(0), device(1)));
+    let mut link = 0;
+    for step in 0..6 {
+        let begins_ns = step * 10 * MS;
+        let name = format!("ProfilerStep#{step}");
+        fixture.push(slice("user_annotation", &name).on(1, 1).at(begins_ns, 10 * MS));
+        for device in [0, 1] {
+            let loads = step == 0 && device == cold;
+            let thread = 2 + device;
+            if loads {
+                let load = slice("cuda_runtime", "cuLibraryLoadData").on(1, thread);
+                fixture.push(load.at(begins_ns + 1_200 * US, 3_700 * US));
+            }
+            // (Device 0 has most kernels: the iterations are its.)
+            for at in 0..60 - 20 * device {
+                if loads && (7..32).contains(&at) {
+                    continue;
+                }
+                link += 1;
+                let op_ns = begins_ns + at * 160 * US + device * 7 * US;
+                fixture.push(slice("cpu_op", "aten::conv2d").on(1, thread).at(op_ns, 20 * US));
+                let call = slice("cuda_runtime", "cudaLaunchKernel").on(1, thread).link(link);
+                fixture.push(call.at(op_ns + 2 * US, 5 * US));
+                let name = TRANSPOSED[at as usize % 3];
+                let run = kernel(name).at(op_ns + 10 * US, 135 * US);
+                fixture.push(run.on(device, 7).link(link));
+            }
+        }
+    }
+    triage(&fixture.finish(), &TriageOptions::default(), &Sources::default())
+}
+
+#[test]
+fn an_iteration_is_cold_on_all_devices_or_on_none() {
+    for (cold, title) in
+        [(0, "Stages (all 6 iterations, including the cold one at the beginning)"), (1, "Stages")]
+    {
+        let report = on_two_devices(cold);
+        assert_eq!(titles(&report)[0], title, "{cold}");
+        let rows = report.fuse.iter().filter(|row| row.pattern_id == "K09" && row.is_advice());
+        let rows: Vec<(&str, bool)> = rows
+            .map(|row| (&*row.device, row.rationale.contains("the 5 warm iterations")))
+            .collect();
+        assert_eq!(rows, [("0", cold == 0), ("1", cold == 0)], "device {cold} waits");
+    }
+}
+
 #[test]
 fn transposes_of_complex_numbers_are_no_change_of_layout() {
     let of = |transpose| layout_change(&steps((8, 0), &[CONV], &[transpose, CONV, transpose]));
