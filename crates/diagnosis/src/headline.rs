@@ -10,7 +10,7 @@ use report::{short_name, short_names};
 use triage::{KernelTableRow, WallPart, WallRow};
 
 use crate::facts::{InRanges, Sets};
-use crate::{Facts, Finding, Rule};
+use crate::{Facts, Finding, Iterations, Rule};
 
 /// What frames of Python do to the CPU's part of the time; M23 need not say it again.
 pub(crate) const STACKS: &str =
@@ -435,14 +435,11 @@ fn at_line(facts: &Facts<'_>, most: &triage::WallRow) -> String {
 
 /// That cold iterations are left out; empty where none are.
 fn left_out(facts: &Facts<'_>) -> String {
+    let place = facts.iterations.as_ref().map_or("", Iterations::cold_place);
     match facts.left_out() {
         None => String::new(),
-        Some((1, all)) => {
-            format!(" 1 of {all} iterations, at the beginning, is cold and left out.")
-        }
-        Some((cold, all)) => {
-            format!(" {cold} of {all} iterations, at the beginning, are cold and left out.")
-        }
+        Some((1, all)) => format!(" 1 of {all} iterations{place} is cold and left out."),
+        Some((cold, all)) => format!(" {cold} of {all} iterations{place} are cold and left out."),
     }
 }
 

@@ -63,6 +63,9 @@ pub struct Iterations {
     /// That the GPU runs dry although its work is launched ahead.
     #[serde(skip)]
     pub(crate) pace: Option<pace::Pace>,
+    /// Whether the cold ones are the first ones.
+    #[serde(skip)]
+    begin_cold: bool,
     /// When the warm ones are: see [`Ranges::warm_windows`].
     #[serde(skip)]
     pub(crate) warm_windows: Option<Vec<Interval>>,
@@ -170,6 +173,7 @@ impl Iterations {
         let times = device.and_then(|device| times_of(run, device));
         ranges.mark(times);
         let (kind, warm_windows) = (ranges.kind, ranges.warm_windows());
+        let begin_cold = ranges.begin_cold();
         let rows = ranges.list.into_iter().map(|range| iteration(run, range, times));
         let list: Vec<Iteration> = rows.collect();
         let classes = classes(&list, times);
@@ -189,6 +193,7 @@ impl Iterations {
             slowest,
             input,
             pace,
+            begin_cold,
             warm_windows,
         })
     }
@@ -202,6 +207,11 @@ impl Iterations {
     #[must_use]
     pub fn n_cold(&self) -> usize {
         self.list.len() - self.warm().count()
+    }
+
+    /// Where the cold ones are, if one place can be named.
+    pub(crate) fn cold_place(&self) -> &'static str {
+        if self.begin_cold { ", at the beginning," } else { "" }
     }
 }
 

@@ -140,6 +140,32 @@ fn an_iteration_is_cold_on_all_devices_or_on_none() {
 }
 
 #[test]
+fn cold_iterations_in_the_middle_are_not_called_the_first() {
+    let mut fixture = Fixture::default();
+    let (mut at_ns, mut link) = (0, 0);
+    for pass in 0..12 {
+        let (kind, dur_ns) = match pass {
+            ..6 => ("EXTEND", MS),
+            6 => ("DECODE", 5 * MS),
+            _ => ("DECODE", MS),
+        };
+        let name = format!("step[{kind} bs=16 toks=16]");
+        fixture.push(slice("user_annotation", &name).on(1, 1).at(at_ns, dur_ns));
+        for n in 0..9 {
+            link += 1;
+            let call_ns = at_ns + 20 * US + n * 100 * US;
+            let call = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).link(link);
+            fixture.push(call.at(call_ns, 4 * US));
+            fixture.push(kernel("gemm_kernel").at(call_ns + 5 * US, 90 * US).link(link));
+        }
+        at_ns += dur_ns + 20 * US;
+    }
+    let report = triage(&fixture.finish(), &TriageOptions::default(), &Sources::default());
+    let title = &titles(&report)[0];
+    assert_eq!(title, "Stages (all 12 iterations, including the cold one)");
+}
+
+#[test]
 fn transposes_of_complex_numbers_are_no_change_of_layout() {
     let of = |transpose| layout_change(&steps((8, 0), &[CONV], &[transpose, CONV, transpose]));
     assert!(of(TO_NHWC).is_some());
