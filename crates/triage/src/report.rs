@@ -187,15 +187,9 @@ impl TriageReport {
             .when_empty(self.nothing())
     }
 
-    /// Whether the table of stages has one row, of no stage: its figures are those of the run, and documents have this
-    /// sentence with the kernel table in its place.
-    fn no_stage(&self) -> Option<String> {
-        match &self.stages[..] {
-            [only] if only.stage == Stage::All => {
-                Some(format!("No stages ({}).", only.recognised_by))
-            }
-            _ => None,
-        }
+    /// Whether the table of stages has one row, of no stage: its figures are those of the run, and documents leave it out.
+    fn has_no_stage(&self) -> bool {
+        matches!(&self.stages[..], [only] if only.stage == Stage::All)
     }
 
     /// Kernels by name alone, over all stages; `None` where one stage has all of them, so that it would say the same.
@@ -271,17 +265,15 @@ impl TriageReport {
         triage.intro.extend(coverage.sentence());
         triage.intro.extend(coverage.captures_sentence());
         triage.intro.extend(coverage.mapping_sentence());
-        let no_stage = self.no_stage();
         triage.tables.push(
             self.of_all(table_of(Table::of("stages", "Stages", stages)))
                 .summing(if several { &SUMS } else { &SUMS_AND_SHARE })
-                .only_on_page(no_stage.is_some())
+                .only_on_page(self.has_no_stage())
                 .when_empty(self.nothing()),
         );
 
         let mut table = Section::new("kernel-table", "Kernel table");
         table.intro.extend(before_window.sentence(step.is_some()));
-        table.intro.extend(no_stage);
         // Of no kernel nothing is said.
         if !kernels.is_empty() {
             table.intro.extend(Some(launch_note.clone()).filter(|note| !note.is_empty()));
