@@ -179,11 +179,9 @@ fn on_device(
     let wall = Wall::of(gpu, &launches, lost);
     let stage_of = |slice: usize| stages.stage(slice);
     wall_times.stages = wall_stages::stage_times(gpu, &stage_of, &idle.window, &wall_times);
-    let judged = overlap_options(asked, &wall);
-    let mut overlap = overlap::overlap(gpu, &launches, &stage_of, Some(&places), &judged);
     let (displaced, is_displaced) = displaced(gpu, run.facts.platform, &launches, &places);
-    // (Which kernels could overlap their names tell.)
-    overlap.rows.retain(|_| displaced.is_none());
+    let judged = OverlapOptions { displaced: &is_displaced, ..overlap_options(asked, &wall) };
+    let overlap = overlap::overlap(gpu, &launches, &stage_of, Some(&places), &judged);
     let exposed_ns = &overlap.per_slice.exclusive_ns;
     let facts = Facts {
         gpu,
