@@ -49,8 +49,8 @@ pub fn headline(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
     let text = largest(facts, findings)?;
     // (Before any figure, as a reader would take it for that of a name.)
     let text = match &facts.triage.displaced {
-        Some(displaced) => format!("{} {text}", displaced.text()),
-        None => text,
+        Some(displaced) if displaced.is_much(None) => format!("{} {text}", displaced.text()),
+        _ => text,
     };
     let clocks = findings.iter().find(|finding| finding.rule == Rule::Clocks);
     Some(match clocks {
@@ -365,7 +365,7 @@ fn waiting(facts: &Facts<'_>, most: &WallRow) -> String {
 
 /// What most of the GPU's time goes to, where that is one kind of work, communication aside, which may run beside it.
 fn largest_work(facts: &Facts<'_>, device: &str) -> String {
-    if facts.triage.displaced.is_some() {
+    if facts.triage.displaced.as_ref().is_some_and(|found| found.is_much(Some(device))) {
         return String::new();
     }
     let mut sums: BTreeMap<Category, f64> = BTreeMap::new();

@@ -259,7 +259,8 @@ fn before_figures(
     tables: &DeviceTables,
 ) -> Vec<String> {
     let unrecorded = [unrecorded::calls_sentence(lost_calls), unrecorded::sentence(trace, before)];
-    let displaced = tables.displaced.as_ref().map(Displaced::text);
+    let displaced = tables.displaced.as_ref().filter(|found| found.is_much(None));
+    let displaced = displaced.map(Displaced::text);
     unrecorded.into_iter().chain([displaced]).flatten().collect()
 }
 
