@@ -10,7 +10,7 @@ use report::{short_name, short_names};
 use triage::{KernelTableRow, WallPart, WallRow};
 
 use crate::facts::{Device, InRanges, Sets};
-use crate::{Facts, Finding, Rule};
+use crate::{Facts, Finding, Iterations, Rule};
 
 /// What frames of Python do to the CPU's part of the time; M23 need not say it again.
 pub(crate) const STACKS: &str =
@@ -49,8 +49,8 @@ pub fn headline(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
     let text = largest(facts, findings)?;
     // (Before any figure, as a reader would take it for that of a name.)
     let text = match &facts.triage.displaced {
-        Some(displaced) => format!("{} {text}", displaced.text()),
-        None => text,
+        Some(displaced) if displaced.is_much(None) => format!("{} {text}", displaced.text()),
+        _ => text,
     };
     let text = match &facts.triage.cut {
         Some(cut) => format!("{} {text}", cut.sentence()),
@@ -397,7 +397,7 @@ fn waiting(facts: &Facts<'_>, most: &WallRow) -> String {
 
 /// What most of the GPU's time goes to, where that is one kind of work, communication aside, which may run beside it.
 fn largest_work(facts: &Facts<'_>, device: &str) -> String {
-    if facts.triage.displaced.is_some() {
+    if facts.triage.displaced.as_ref().is_some_and(|found| found.is_much(Some(device))) {
         return String::new();
     }
     let mut sums: BTreeMap<Category, f64> = BTreeMap::new();
@@ -483,14 +483,11 @@ fn at_line(facts: &Facts<'_>, most: &triage::WallRow) -> String {
 
 /// That cold iterations are left out; empty where none are.
 fn left_out(facts: &Facts<'_>) -> String {
+    let place = facts.iterations.as_ref().map_or("", Iterations::cold_place);
     match facts.left_out() {
         None => String::new(),
-        Some((1, all)) => {
-            format!(" 1 of {all} iterations, at the beginning, is cold and left out.")
-        }
-        Some((cold, all)) => {
-            format!(" {cold} of {all} iterations, at the beginning, are cold and left out.")
-        }
+        Some((1, all)) => format!(" 1 of {all} iterations{place} is cold and left out."),
+        Some((cold, all)) => format!(" {cold} of {all} iterations{place} are cold and left out."),
     }
 }
 

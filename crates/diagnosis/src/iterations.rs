@@ -66,6 +66,9 @@ pub struct Iterations {
     /// That work without a launch in the file is left out, where that is much.
     #[serde(skip)]
     pub(crate) left_out: Option<String>,
+    /// Whether the cold ones are the first ones.
+    #[serde(skip)]
+    begin_cold: bool,
     /// When the warm ones are: see [`Ranges::warm_windows`].
     #[serde(skip)]
     pub(crate) warm_windows: Option<Vec<Interval>>,
@@ -176,6 +179,7 @@ impl Iterations {
         let times = device.and_then(|device| times_of(run, device));
         ranges.mark(times);
         let (kind, warm_windows) = (ranges.kind, ranges.warm_windows());
+        let begin_cold = ranges.begin_cold();
         let rows = ranges.list.into_iter().map(|range| iteration(run, range, times));
         let list: Vec<Iteration> = rows.collect();
         let classes = classes(&list, times);
@@ -196,6 +200,7 @@ impl Iterations {
             input,
             pace,
             left_out: None,
+            begin_cold,
             warm_windows,
         })
     }
@@ -209,6 +214,11 @@ impl Iterations {
     #[must_use]
     pub fn n_cold(&self) -> usize {
         self.list.len() - self.warm().count()
+    }
+
+    /// Where the cold ones are, if one place can be named.
+    pub(crate) fn cold_place(&self) -> &'static str {
+        if self.begin_cold { ", at the beginning," } else { "" }
     }
 }
 

@@ -551,9 +551,14 @@ fn passes_of_an_engine_are_told_by_stage() {
     assert_eq!(classes, [("extend", 1), ("decode", 4)]);
     assert_eq!(iterations.n_cold(), 0, "a prefill is no cold decode");
     // A cold decode after the one prefill.
-    let iterations = diagnosis(ranges(name, &[30, 20, 5, 5, 5])).iterations.unwrap();
+    let found = diagnosis(ranges(name, &[30, 20, 5, 5, 5]));
+    let iterations = found.iterations.unwrap();
     let cold: Vec<bool> = iterations.list.iter().map(|one| one.cold.is_some()).collect();
     assert_eq!(cold, [false, true, false, false, false]);
+    let headline = found.headline.unwrap();
+    assert!(headline.ends_with("1 of 5 iterations is cold and left out."), "{headline}");
+    let said = "5 passes of prefill or decode; 1 is cold, and the figures leave it out.";
+    assert_eq!(iterations.section().intro[0], said);
 }
 
 #[test]

@@ -146,7 +146,7 @@ pub(crate) fn observed(
             observed_arch: UNKNOWN.to_owned(),
             evidence: latest_generation(gpu)
                 .filter(|_| platform == Platform::Cuda)
-                .map(|(sm, name)| format!("{name} is made for sm_{sm} and later"))
+                .map(|(sm, name)| format!("{name} is built for sm_{sm}"))
                 .into_iter()
                 .collect(),
             conflict: None,
@@ -413,7 +413,7 @@ mod tests {
         // (On 68: a GeForce RTX 2080 Ti runs kernels of Volta.)
         let other = observe(&["volta_sgemm_128x64_nn"], 737_882);
         assert_eq!(other.observed_arch, UNKNOWN);
-        assert_eq!(other.evidence, ["volta_sgemm_128x64_nn is made for sm_70 and later"]);
+        assert_eq!(other.evidence, ["volta_sgemm_128x64_nn is built for sm_70"]);
         assert_eq!(observe(&["ampere_sgemm_128x64_nn"], 627_200).observed_arch, UNKNOWN);
         assert_eq!(observe(&["softmax_kernel"], 627_200).evidence, [""; 0]);
     }

@@ -25,15 +25,15 @@ use crate::placed::{Given, Placed};
 use crate::report::{Coverage, knows_op};
 use crate::sides::{Side, Sides};
 use crate::site::Attribution;
-use crate::stages::Stage;
 use crate::stages::pace::Waits;
+use crate::stages::{Stage, Stages};
 use crate::tables::DeviceTables;
 use crate::takeaways::BLOCKED_PCT;
 use crate::wall_stages;
 use crate::wall_time;
 use crate::{TriageOptions, WallPart, WallTimes, blocked, precision};
 use timeline::gpu::Gpu;
-use timeline::intervals::both;
+use timeline::intervals::{Interval, both};
 use timeline::launches::Launches;
 use wall::{Lost, Wall};
 
@@ -48,7 +48,14 @@ pub(crate) struct Asked<'a> {
     /// When the first event of the trace begins.
     pub(crate) zero_ns: i64,
     /// The iterations, if the file is of one rank and has any.
-    pub(crate) ranges: Option<Ranges>,
+    pub(crate) iterations: Option<Iterations>,
+}
+
+/// The iterations of a file.
+pub(crate) struct Iterations {
+    pub(crate) ranges: Ranges,
+    /// Which of the devices is theirs; `None` where none of these is.
+    pub(crate) device: Option<usize>,
 }
 
 /// What the triage of all devices gives.
@@ -73,9 +80,15 @@ pub(crate) fn on_devices<'a>(
     let mut tables: Vec<(&str, DeviceTables)> = Vec::with_capacity(devices.len());
     let mut slices = TriageSlices::default();
     let mut idle: Option<(&str, Explained, Gaps)> = None;
+    let mut all_timed: Vec<Timed> = Vec::with_capacity(devices.len());
     for gpu in devices {
+        all_timed.push(timed(gpu, asked, linker, sides.of_device(gpu.device()), &mut coverage));
+    }
+    let warm = warm(asked, &all_timed);
+    for (gpu, timed) in devices.iter().zip(all_timed) {
+        let side = sides.of_device(gpu.device());
         let Triaged { tables: of_device, slices: own, gaps, idle: of_gpu, blocked_ns } =
-            on_device(gpu, asked, linker, sides.of_device(gpu.device()), &mut coverage);
+            on_device(gpu, asked, (&mut *linker, &*side), warm.as_ref(), timed);
         coverage.gpu_blocked_ns = coverage.gpu_blocked_ns.saturating_add(blocked_ns);
         if let Some(found) = of_gpu
             && idle.as_ref().is_none_or(|(_, known, _)| found.ns() > known.ns())
@@ -92,15 +105,28 @@ pub(crate) fn on_devices<'a>(
     Found { tables: DeviceTables::together(tables), coverage, slices, time, idle }
 }
 
+/// Where the work of a device came from, and where its wall time goes.
+struct Timed {
+    launches: Launches,
+    places: Attribution,
+    stages: Stages,
+    arguments: Arguments,
+    blocked: Vec<Interval>,
+    idle: Idle,
+    gaps: Gaps,
+    explained: Option<Explained>,
+    wall_times: WallTimes,
+}
+
 #[inline(never)]
-fn on_device(
+fn timed(
     gpu: &Gpu<'_>,
     asked: &Asked<'_>,
     linker: &mut Linker<'_>,
     side: &mut Side,
     coverage: &mut Coverage,
-) -> Triaged {
-    let Asked { options, given, run, peak, zero_ns, ranges, .. } = asked;
+) -> Timed {
+    let Asked { options, given, .. } = asked;
     let Side { host, steps, lost_calls, .. } = side;
     let Placed { launches, places, stages, arguments, replayed, by_name } =
         Placed::of(gpu, linker, options.file_name.as_deref(), given);
@@ -114,20 +140,48 @@ fn on_device(
     let idle = Idle::of(gpu, steps, host.first_ns()).outside(lost_calls);
     let gaps = Gaps::of(gpu, &launches, &idle, host);
     let dealt = cause::deal(&idle, host, &gaps, &blocked);
-    let mut wall_times = wall_time::wall_times(gpu, &idle, &dealt);
+    let wall_times = wall_time::wall_times(gpu, &idle, &dealt);
     let explained = cause::explain(&idle, host, &gaps, dealt);
+    Timed { launches, places, stages, arguments, blocked, idle, gaps, explained, wall_times }
+}
+
+/// The warm iterations, by the times of their device alone: an iteration is cold or not for all devices, and for the diagnosis.
+fn warm(asked: &Asked<'_>, timed: &[Timed]) -> Option<Warm> {
+    let Iterations { ranges, device } = asked.iterations.as_ref()?;
+    let times = device.and_then(|at| timed.get(at)).map(|timed| &timed.wall_times);
+    Warm::of(ranges, times)
+}
+
+#[inline(never)]
+fn on_device(
+    gpu: &Gpu<'_>,
+    asked: &Asked<'_>,
+    (linker, side): (&mut Linker<'_>, &Side),
+    warm: Option<&Warm>,
+    timed: Timed,
+) -> Triaged {
+    let Asked { given, run, peak, zero_ns, .. } = asked;
+    let host = &side.host;
+    let Timed {
+        launches,
+        places,
+        stages,
+        arguments,
+        blocked,
+        idle,
+        gaps,
+        explained,
+        mut wall_times,
+    } = timed;
     let first_run = explained.as_ref().filter(|found| found.cause == Cause::SetUp);
     let set_up = first_run.map_or(&[][..], |found| &found.times);
     let lost = Lost { blocked: &blocked, set_up };
     let wall = Wall::of(gpu, &launches, lost);
-    let warm = Warm::of(ranges.as_ref(), &wall_times);
     let stage_of = |slice: usize| stages.stage(slice);
     wall_times.stages = wall_stages::stage_times(gpu, &stage_of, &idle.window, &wall_times);
-    let judged = overlap_options(asked, &wall);
-    let mut overlap = overlap::overlap(gpu, &launches, &stage_of, Some(&places), &judged);
     let (displaced, is_displaced) = displaced(gpu, run.facts.platform, &launches, &places);
-    // (Which kernels could overlap their names tell.)
-    overlap.rows.retain(|_| displaced.is_none());
+    let judged = OverlapOptions { displaced: &is_displaced, ..overlap_options(asked, &wall) };
+    let overlap = overlap::overlap(gpu, &launches, &stage_of, Some(&places), &judged);
     let exposed_ns = &overlap.per_slice.exclusive_ns;
     let facts = Facts {
         gpu,
@@ -144,8 +198,8 @@ fn on_device(
     let own_frames = OwnFrames::of(gpu, &launches, linker);
     let (own_frames, peak) = (Some(&own_frames), *peak);
     // (What the overlap table advises is of all iterations.)
-    let (wall, slices) = judged_by(warm.as_ref(), (gpu, &launches), wall, (&idle, lost));
-    let of_warm = warm.as_ref().map(|warm| WarmSlices { warm, slices: &slices });
+    let (wall, slices) = judged_by(warm, (gpu, &launches), wall, (&idle, lost));
+    let of_warm = warm.map(|warm| WarmSlices { warm, slices: &slices });
     let ground = Ground {
         run,
         wall: &wall,
@@ -178,7 +232,7 @@ fn on_device(
         displaced,
         plain_products: precision::plain_products(gpu, &places, &ground, &fuse.attention),
         span: Some(wall.span()),
-        warm: warm.map(|warm| (warm, wall.span_ns)),
+        warm: warm.map(|warm| (warm.clone(), wall.span_ns)),
     };
     let exposed_ns = overlap.per_slice.exclusive_ns;
     let slices = TriageSlices::of(gpu, &stages, places, &launches, exposed_ns);

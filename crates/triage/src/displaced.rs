@@ -30,34 +30,91 @@ const CLOSE_PCT: i64 = 30;
 /// Letters of a kernel's name in the sentence.
 const NAME: usize = 60;
 
+/// From this share of a device's GPU time on, figures by category and name are wrong for the device, in percent.
+const MUCH_PCT: f64 = 10.0;
+
 /// What is known of such graphs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Displaced {
     /// Graph launches.
-    pub n_graphs: u64,
+    n_graphs: u64,
     /// Their kernels.
     pub n_kernels: u64,
+    /// The devices that run them.
+    devices: Vec<OnDevice>,
+    /// Whether the file has work of other devices, too.
+    is_of_several: bool,
     /// The name of a norm with the widest range of times, or that of any kernel.
-    pub kernel: String,
+    kernel: String,
     /// The shortest of its launches in ns.
-    pub least_ns: i64,
+    least_ns: i64,
     /// The longest of its launches in ns.
-    pub most_ns: i64,
+    most_ns: i64,
     /// Kernels until names and times repeat.
-    pub period: u64,
+    period: u64,
     /// Nine of ten kernels are so close to the median time at their place in the period, in percent.
-    pub within_pct: i64,
+    within_pct: i64,
+}
+
+/// Such graphs of one device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct OnDevice {
+    device: String,
+    /// The time of their kernels.
+    ns: i64,
+    /// The time of all GPU slices.
+    gpu_ns: i64,
+}
+
+impl OnDevice {
+    fn is_much(&self) -> bool {
+        timeline::percent(self.ns, self.gpu_ns) >= MUCH_PCT
+    }
 }
 
 impl Displaced {
+    /// Counts those of another device.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.n_graphs += other.n_graphs;
+        self.n_kernels += other.n_kernels;
+        self.devices.extend(other.devices);
+    }
+
+    /// Marks it as that of a file with several devices, so that its own are named.
+    pub(crate) fn of_several(self) -> Self {
+        Self { is_of_several: true, ..self }
+    }
+
+    /// Whether they take so much of a device's time that its figures by category are not usable; of any device where none is named.
+    #[must_use]
+    pub fn is_much(&self, device: Option<&str>) -> bool {
+        let is_it = |one: &&OnDevice| {
+            !self.is_of_several || device.is_none_or(|device| one.device == device)
+        };
+        self.devices.iter().filter(is_it).any(OnDevice::is_much)
+    }
+
+    /// "2 graph launches on devices 0 and 1".
+    fn graphs(&self) -> String {
+        let graphs = plural(self.n_graphs, "graph launch", "graph launches");
+        let names: Vec<&str> = self.devices.iter().map(|one| one.device.as_str()).collect();
+        match &names[..] {
+            [one] if self.is_of_several => format!("{graphs} on device {one}"),
+            [first @ .., last] if self.is_of_several => {
+                format!("{graphs} on devices {} and {last}", first.join(", "))
+            }
+            _ => graphs,
+        }
+    }
+
     /// What the file shows.
     #[must_use]
     pub fn observation(&self) -> String {
-        let Self { n_graphs, kernel, least_ns, most_ns, period, within_pct, .. } = self;
+        let Self { kernel, least_ns, most_ns, period, within_pct, .. } = self;
         format!(
-            "Kernel names and times of {} do not belong together: by name, {kernel} takes {} to {}; but by place in the order that \
-             repeats every {period} kernels, 9 of 10 kernels are within {} of the median.",
-            plural(*n_graphs, "graph launch", "graph launches"),
+            "The profiler recorded the kernel names of {} with the wrong times: by name, {kernel} takes {} to {}; by place in the order \
+             that repeats every {period} kernels, 9 of 10 kernels are within {} of the median.",
+            self.graphs(),
             time(*least_ns),
             time(*most_ns),
             percent(*within_pct as f64),
@@ -68,8 +125,7 @@ impl Displaced {
     #[must_use]
     pub fn meaning(&self) -> String {
         format!(
-            "Figures by kernel name and category are not usable for these {}: the profiler of ROCm wrote the names some places off. The \
-             times of the graph as a whole are right.",
+            "Figures by kernel name and category are not usable for these {}. The times of each graph as a whole are right.",
             plural(self.n_kernels, "kernel", "kernels")
         )
     }
@@ -78,6 +134,16 @@ impl Displaced {
     #[must_use]
     pub fn text(&self) -> String {
         format!("{} {}", self.observation(), self.meaning())
+    }
+
+    /// Both in one sentence, above a table.
+    pub(crate) fn note(&self) -> String {
+        format!(
+            "The profiler recorded the kernel names of {} with the wrong times: figures by kernel name and category are not usable for \
+             their {}.",
+            self.graphs(),
+            plural(self.n_kernels, "kernel", "kernels")
+        )
     }
 }
 
@@ -113,9 +179,11 @@ pub(crate) fn displaced(
         // (Products of one name may have several sizes; norms of one pass are alike.)
         let is_norm = |work: usize| gpu.works[work].category == Category::Norm;
         let (work, least_ns, most_ns) = times.widest(&is_norm);
-        let all = found.get_or_insert(Displaced {
+        let all = found.get_or_insert_with(|| Displaced {
             n_graphs: 0,
             n_kernels: 0,
+            devices: vec![OnDevice { device: gpu.device().to_owned(), ns: 0, gpu_ns: gpu_ns(gpu) }],
+            is_of_several: false,
             kernel: report::short_name(gpu.trace.strings.get(gpu.works[work].name), NAME),
             least_ns,
             most_ns,
@@ -124,8 +192,15 @@ pub(crate) fn displaced(
         });
         all.n_graphs += 1;
         all.n_kernels += replay.len() as u64;
+        let ns = times.ns.iter().fold(0, |sum: i64, ns| sum.saturating_add(*ns));
+        all.devices.iter_mut().for_each(|one| one.ns = one.ns.saturating_add(ns));
     }
     (found, is_displaced)
+}
+
+/// The time of all GPU slices of a device.
+fn gpu_ns(gpu: &Gpu<'_>) -> i64 {
+    (0..gpu.len()).fold(0, |sum: i64, at| sum.saturating_add(gpu.slice(at).dur_ns))
 }
 
 /// The smallest of the periods with which most names repeat, in a graph that repeats often enough.
@@ -236,17 +311,118 @@ mod tests {
         }
         let mut fixture = Fixture::default();
         fixture.metadata("deviceProperties", DEVICE);
-        let call = slice("cuda_runtime", "hipGraphLaunch");
-        fixture.push(call.at(0, 9 * US).on(1, 1).link(1));
+        graph(&mut fixture, &kernels, (from, by), 0);
+        report(fixture)
+    }
+
+    fn report(fixture: Fixture) -> TriageReport {
+        triage(&fixture.finish(), &TriageOptions::default(), &Sources::default())
+    }
+
+    /// One launch of a graph of these kernels on a device; when its last kernel ends.
+    fn graph(
+        fixture: &mut Fixture,
+        kernels: &[(&str, i64)],
+        (from, by): (usize, usize),
+        device: i64,
+    ) -> i64 {
+        let call = slice("cuda_runtime", "hipGraphLaunch").on(1, 1 + device).link(1 + device);
+        fixture.push(call.at(0, 9 * US));
         let mut at_ns = 20 * US;
         for (at, (_, us)) in kernels.iter().enumerate() {
             // (Names are lost once more in a later layer.)
             let moved = by * (usize::from(at >= from) + usize::from(at >= from + 32));
             let (name, _) = kernels[at - moved];
-            fixture.push(kernel(name).at(at_ns, us * US + at as i64 * 7).link(1));
+            let run = kernel(name).at(at_ns, us * US + at as i64 * 7);
+            fixture.push(run.on(device, 7).link(1 + device));
             at_ns += us * US + US;
         }
-        triage(&fixture.finish(), &TriageOptions::default(), &Sources::default())
+        at_ns
+    }
+
+    fn layers() -> Vec<(&'static str, i64)> {
+        LAYER.iter().copied().cycle().take(96).collect()
+    }
+
+    /// A displaced graph, then so many times a product of 100 us and a copy of pageable memory of 60 us, on device 0.
+    fn and_others(by: usize, n: i64) -> TriageReport {
+        let mut fixture = Fixture::default();
+        fixture.metadata("deviceProperties", DEVICE);
+        let mut at_ns = graph(&mut fixture, &layers(), (20, by), 0) + 50 * US;
+        for link in 0..n {
+            let (product, copied) = (100 + 2 * link, 101 + 2 * link);
+            let call = slice("cuda_runtime", "hipLaunchKernel").on(1, 1);
+            fixture.push(call.at(at_ns, 4 * US).link(product));
+            let name = "Cijk_Alik_Bljk_BBS_BH_MT64x64";
+            fixture.push(kernel(name).at(at_ns + 10 * US, 100 * US).on(0, 7).link(product));
+            let call = slice("cuda_runtime", "hipMemcpyWithStream").on(1, 1);
+            fixture.push(call.at(at_ns + 6 * US, 168 * US).link(copied));
+            let copy = slice("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)");
+            fixture.push(copy.at(at_ns + 112 * US, 60 * US).on(0, 7).link(copied));
+            at_ns += 175 * US;
+        }
+        report(fixture)
+    }
+
+    fn intro(report: &TriageReport) -> Vec<String> {
+        report.sections(1.0).into_iter().flat_map(|section| section.intro).collect()
+    }
+
+    #[test]
+    fn work_that_no_such_graph_launches_keeps_its_advice() {
+        let (sound, displaced) = (and_others(0, 100), and_others(3, 100));
+        let found = displaced.displaced.as_ref().unwrap();
+        assert!(found.is_much(None), "{found:?}");
+        let copies = |report: &TriageReport| {
+            let rows = report.overlap.iter().filter(|row| row.is_advice());
+            let rows = rows.map(|row| (row.kernel_name.clone(), row.savings_bound_ns));
+            rows.collect::<Vec<_>>()
+        };
+        assert_eq!(copies(&sound).len(), 1, "{:?}", sound.overlap);
+        assert_eq!(copies(&sound), copies(&displaced));
+        assert!(
+            displaced
+                .overlap
+                .iter()
+                .all(|row| !LAYER.iter().any(|(name, _)| *name == row.kernel_name))
+        );
+    }
+
+    #[test]
+    fn a_little_of_the_gpu_time_is_a_note() {
+        let found = and_others(3, 1_000);
+        assert!(warns(&found));
+        let of_names = |text: &&String| text.contains("kernel names");
+        assert_eq!(found.takeaways.iter().find(of_names), None);
+        let of_category = |said: &String| said.contains("GPU time goes to");
+        assert!(found.takeaways.iter().any(of_category), "{:?}", found.takeaways);
+        let said: Vec<String> = intro(&found).iter().filter(of_names).cloned().collect();
+        let note = "The profiler recorded the kernel names of 1 graph launch with the wrong times: figures by kernel name and category \
+                    are not usable for their 96 kernels.";
+        assert_eq!(said, [note]);
+    }
+
+    #[test]
+    fn several_devices_are_counted_and_named() {
+        let on = |first: usize, second: usize| {
+            let mut fixture = Fixture::default();
+            let device =
+                |id| format!(r#"{{"id": {id}, "name": "AMD Instinct MI300X", "warpSize": 64}}"#);
+            fixture.metadata("deviceProperties", &format!("[{}, {}]", device(0), device(1)));
+            for (by, device) in [(first, 0), (second, 1)] {
+                graph(&mut fixture, &layers(), (20, by), device);
+            }
+            let report = report(fixture);
+            (report.takeaways[0].clone(), report.displaced.unwrap())
+        };
+        let (both, found) = on(3, 3);
+        assert!(both.contains("of 2 graph launches on devices 0 and 1 with"), "{both}");
+        assert!(both.contains("not usable for these 192 kernels"), "{both}");
+        assert!(found.is_much(Some("0")) && found.is_much(Some("1")));
+        let (one, found) = on(0, 3);
+        assert!(one.contains("of 1 graph launch on device 1 with"), "{one}");
+        assert!(one.contains("not usable for these 96 kernels"), "{one}");
+        assert!(!found.is_much(Some("0")) && found.is_much(Some("1")));
     }
 
     fn warns(report: &TriageReport) -> bool {
@@ -257,7 +433,7 @@ mod tests {
     fn names_that_move_while_times_repeat_are_displaced() {
         let found = run(20, 3, false);
         let first = &found.takeaways[0];
-        let said = "Kernel names and times of 1 graph launch do not belong together: by name, ";
+        let said = "The profiler recorded the kernel names of 1 graph launch with the wrong times: by name, ";
         assert!(first.starts_with(said), "{first}");
         assert!(first.contains("repeats every 8 kernels"), "{first}");
         assert!(first.contains("not usable for these 96 kernels"), "{first}");

@@ -101,6 +101,12 @@ impl Ranges {
         self.list.iter().filter(|one| one.cold.is_some()).count()
     }
 
+    /// Whether all cold ones come before all others. (The first decode of an engine may come after its prefills.)
+    #[must_use]
+    pub fn begin_cold(&self) -> bool {
+        self.list.iter().take(self.n_cold()).all(|one| one.cold.is_some())
+    }
+
     /// When the warm ones are, on the clock of the trace, if there are cold ones and at least three warm ones. Where the CPU is ahead
     /// in most of them, that is when the GPU runs what they launched: on the CPU they are over before.
     #[must_use]
@@ -148,13 +154,15 @@ pub struct Warm {
     /// Cold ones, and all.
     pub(crate) n_cold: usize,
     pub(crate) n: usize,
+    /// Whether the cold ones are the first ones.
+    begin_cold: bool,
 }
 
 impl Warm {
-    /// Those of a device with these times; `None` where no iteration is cold, or too few are warm.
-    pub(crate) fn of(ranges: Option<&Ranges>, times: &WallTimes) -> Option<Self> {
-        let mut ranges = ranges?.clone();
-        ranges.mark(Some(times));
+    /// Those of ranges whose device has these times; `None` where no iteration is cold, or too few are warm.
+    pub(crate) fn of(ranges: &Ranges, times: Option<&WallTimes>) -> Option<Self> {
+        let mut ranges = ranges.clone();
+        ranges.mark(times);
         let windows = ranges.warm_windows()?;
         let ends = ranges.list.iter().map(|one| one.slice.end_ns).max()?;
         let warm = ranges.list.iter().filter(|one| one.cold.is_none());
@@ -163,7 +171,8 @@ impl Warm {
         let cold = union(cold.map(|one| one.slice.interval()).collect());
         // (What an engine launches between its passes belongs to them.)
         let launching = without(&[(from, ends)], &cold);
-        Some(Self { windows, launching, n_cold: ranges.n_cold(), n: ranges.list.len() })
+        let (n_cold, n) = (ranges.n_cold(), ranges.list.len());
+        Some(Self { windows, launching, n_cold, n, begin_cold: ranges.begin_cold() })
     }
 
     /// By GPU slice: whether the warm iterations launched it. One without a launch is theirs if it begins while they run.
@@ -178,12 +187,13 @@ impl Warm {
     /// "all 6 iterations, including the cold one at the beginning".
     pub(crate) fn all(&self) -> String {
         let n = units::count(self.n as u64);
+        let place = if self.begin_cold { " at the beginning" } else { "" };
         match self.n_cold {
-            1 => format!("all {n} iterations, including the cold one at the beginning"),
-            cold => format!(
-                "all {n} iterations, including the {} cold ones at the beginning",
-                units::count(cold as u64)
-            ),
+            1 => format!("all {n} iterations, including the cold one{place}"),
+            cold => {
+                let cold = units::count(cold as u64);
+                format!("all {n} iterations, including the {cold} cold ones{place}")
+            }
         }
     }
 

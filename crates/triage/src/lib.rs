@@ -105,7 +105,7 @@ use timeline::Options;
 use trace::{Details, Flags, Phase, Trace, each_row};
 
 use self::attribution::Linker;
-use self::device::{Asked, Found, on_devices};
+use self::device::{Asked, Found, Iterations, on_devices};
 use self::facts::RunContext;
 use self::idle::sentences;
 use self::placed::Given;
@@ -184,8 +184,8 @@ pub fn triage_kept(
     let mut sides = Sides::of(trace);
     let first_ns = first_ns(trace);
     let zero_ns = trace.part.as_ref().map_or(first_ns, |part| part.file_start_ns);
-    let ranges = ranges(trace, &devices, &sides);
-    let asked = Asked { options, given: &given, framework, run, peak, zero_ns, ranges };
+    let iterations = iterations(trace, &devices, &sides);
+    let asked = Asked { options, given: &given, framework, run, peak, zero_ns, iterations };
     let Found { tables, coverage, slices: kept, time, idle } =
         on_devices(&devices, &asked, &mut linker, &mut sides);
     let coverage = Coverage { only_captures: unrecorded::are_captured(trace, &before), ..coverage };
@@ -263,7 +263,8 @@ fn before_figures(
 ) -> Vec<String> {
     let unrecorded =
         [unrecorded::calls_sentence(lost_calls), unrecorded::sentence(trace, before, cut)];
-    let displaced = tables.displaced.as_ref().map(Displaced::text);
+    let displaced = tables.displaced.as_ref().filter(|found| found.is_much(None));
+    let displaced = displaced.map(Displaced::text);
     unrecorded.into_iter().chain([displaced]).flatten().collect()
 }
 
@@ -279,13 +280,19 @@ fn peak(trace: &Trace, gpu: &Gpu<'_>, details: Option<&Details>) -> Option<&'sta
 
 /// The iterations of a file of one rank. (Those of several ranks are told apart where each is triaged by itself; a step is one.)
 #[inline(never)]
-fn ranges(trace: &Trace, devices: &[Gpu<'_>], sides: &Sides) -> Option<Ranges> {
+fn iterations(trace: &Trace, devices: &[Gpu<'_>], sides: &Sides) -> Option<Iterations> {
     let is_step = trace.part.as_ref().is_some_and(|part| part.step.is_some());
     if is_step || devices.is_empty() || sides.are_several() {
         return None;
     }
     let HostIndex { slices, gpu } = HostIndex::of(trace);
-    Ranges::of(&slices, &gpu)
+    let ranges = Ranges::of(&slices, &gpu)?;
+    let own = ranges.device.and_then(|device| gpu.devices.get(device as usize));
+    let is_own = |one: &Gpu<'_>| {
+        own.is_some_and(|own| one.device() == own.as_str() || gpu.devices.len() == 1)
+    };
+    let device = devices.iter().position(is_own);
+    Some(Iterations { ranges, device })
 }
 
 /// Which GPU slices the tables count.

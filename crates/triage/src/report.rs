@@ -177,11 +177,11 @@ impl TriageReport {
         }
         let mut rows: Vec<MatrixRow> = sums.into_values().collect();
         trace::sort_by_key(&mut rows, |row| std::cmp::Reverse(row.total_ns));
-        let title = match self.displaced {
-            Some(_) => {
+        let title = match &self.displaced {
+            Some(displaced) if displaced.is_much(None) => {
                 "Categories by family, from kernel names: not usable for graphs with displaced names"
             }
-            None => "Categories by family, from kernel names and ops",
+            _ => "Categories by family, from kernel names and ops",
         };
         self.of_all(Table::of("matrix", title, &rows))
             .summing(&["total_ns", "share_pct", "n_slices"])
@@ -282,7 +282,7 @@ impl TriageReport {
         if !kernels.is_empty() {
             table.intro.extend(Some(launch_note.clone()).filter(|note| !note.is_empty()));
         }
-        table.intro.extend(displaced.as_ref().map(Displaced::meaning));
+        table.intro.extend(displaced.as_ref().map(Displaced::note));
         table.tables.push(table_of(self.by_stage_table(cutoff_pct)));
 
         let mut chances = Section::new("overlap", "Overlap opportunities");

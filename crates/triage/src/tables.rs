@@ -56,8 +56,14 @@ impl DeviceTables {
             all.overlap.extend(of.overlap);
             all.concurrency.add(of.concurrency);
             all.fuse.extend(of.fuse);
+            if let Some(displaced) = of.displaced {
+                match &mut all.displaced {
+                    Some(known) => known.add(displaced),
+                    None if several => all.displaced = Some(displaced.of_several()),
+                    None => all.displaced = Some(displaced),
+                }
+            }
             // (Of several GPUs the first one with a finding speaks: they run the same program.)
-            all.displaced = all.displaced.or(of.displaced);
             all.plain_products = all.plain_products.or(of.plain_products);
             all.span = all.span.or(of.span);
             all.warm = all.warm.or(of.warm);

@@ -106,7 +106,8 @@ pub(super) fn takeaways(
     });
     // (What a GPU does that is hardly ever busy is no lead.)
     let is_idle = !waits_elsewhere && percent(time.busy_ns, time.span_ns) < IDLE_PCT;
-    if !first_run && !repeats && !is_idle && tables.displaced.is_none() {
+    let is_displaced = tables.displaced.as_ref().is_some_and(|found| found.is_much(None));
+    if !first_run && !repeats && !is_idle && !is_displaced {
         rest.extend(composition(time, coverage.known_convolution_gemm_ns()));
     }
     lost.extend(late_start(seen));

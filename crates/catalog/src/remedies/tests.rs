@@ -265,6 +265,28 @@ fn launches() {
 }
 
 #[test]
+fn layout_of_convolutions() {
+    let with = |faster_nhwc| RunFacts { faster_nhwc, ..TRAINING };
+    assert_eq!(ids(&["channels-last"], &with(Some(true))), ["channels-last"]);
+    for faster_nhwc in [Some(false), None] {
+        let closed = remedy("channels-last").unwrap().gates.closed(&with(faster_nhwc));
+        assert_eq!(closed, Some(Gate::Nhwc), "{faster_nhwc:?}");
+    }
+}
+
+#[test]
+fn kernels_per_call() {
+    let all = ["larger-calls", "cuda-graph"];
+    let with = |single_kernel_calls| RunFacts { single_kernel_calls, ..TRAINING };
+    assert_eq!(ids(&all, &with(Some(true))), ["larger-calls"]);
+    assert_eq!(ids(&all, &with(Some(false))), ["cuda-graph"]);
+    for id in all {
+        let closed = remedy(id).unwrap().gates.closed(&with(None));
+        assert_eq!(closed, Some(Gate::Kernels), "{id}");
+    }
+}
+
+#[test]
 fn gradients_and_inputs() {
     let none = ["set-to-none"];
     assert!(ids(&none, &TRAINING).is_empty());

@@ -327,16 +327,14 @@ impl Iterations {
                 }
             }
         };
-        let cold = self.n_cold() as u64;
+        let (cold, place) = (self.n_cold() as u64, self.cold_place());
         let cold = match (self.list.len(), cold) {
             (1, 0) => String::new(),
             (..=3, 0) if self.is_even() => String::new(),
             (..=3, 0) => "; they are too few to tell whether the first is cold".to_owned(),
             (_, 0) => String::new(),
-            (_, 1) => "; 1, at the beginning, is cold, and the figures leave it out".to_owned(),
-            (_, cold) => {
-                format!("; {cold}, at the beginning, are cold, and the figures leave them out")
-            }
+            (_, 1) => format!("; 1{place} is cold, and the figures leave it out"),
+            (_, cold) => format!("; {cold}{place} are cold, and the figures leave them out"),
         };
         let of_device = match &self.device {
             Some(device) if self.n_ranks > 1 => format!(

@@ -44,7 +44,7 @@ fn displaced(facts: &Facts<'_>) -> Option<Finding> {
     let found = facts.triage.displaced.as_ref()?;
     Some(
         Finding::fact(Rule::EqualKernels, "names_displaced", found.observation())
-            .level(Level::High)
+            .level(if found.is_much(None) { Level::High } else { Level::Info })
             .means(found.meaning())
             .with("triage", "kernels", count(found.n_kernels)),
     )

@@ -76,8 +76,12 @@ fn check(rule: Rule) -> fn(&Facts<'_>) -> Vec<Finding> {
 /// What every rule says.
 pub fn all(facts: &Facts<'_>) -> Vec<Finding> {
     let all = Rule::ALL.iter().flat_map(|rule| check(*rule)(facts));
-    let is_displaced = facts.triage.displaced.is_some();
-    let all = all.filter(|finding| !is_displaced || !is_by_name(finding.rule));
+    let is_displaced = |finding: &Finding| {
+        let displaced = facts.triage.displaced.as_ref();
+        is_by_name(finding.rule)
+            && displaced.is_some_and(|found| found.is_much(finding.device.as_deref()))
+    };
+    let all = all.filter(|finding| !is_displaced(finding));
     let all = all.map(|finding| without_profiler::cut(facts, finding));
     all.map(|finding| if facts.has_one_device() { finding } else { named(finding) }).collect()
 }

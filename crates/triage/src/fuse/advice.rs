@@ -190,32 +190,34 @@ pub(super) fn facts(
         half: names.half(),
         faster_nhwc: chain
             .filter(|chain| chain.id == "K09")
-            .map(|_| has_faster_nhwc(lanes, run.sm, candidate.stage)),
+            .and_then(|_| has_faster_nhwc(lanes, run.sm, candidate.stage)),
         ..run
     }
 }
 
-/// The first compute capability, times ten, whose tensor cores take 32-bit floats, as TF32 ("NVIDIA Ampere Architecture", white paper).
+/// The first compute capability, times ten, with tensor cores, which take 16-bit floats ("NVIDIA Tesla V100 GPU Architecture", white
+/// paper).
+const TENSOR_CORES: u32 = 70;
+/// The first whose tensor cores take 32-bit floats, as TF32 ("NVIDIA Ampere Architecture", white paper).
 const TF32: u32 = 80;
 
-/// Whether the GPU may have faster convolutions for images whose channels come last. Those are of tensor cores ("Channels Last Memory
-/// Format in PyTorch", tutorial): a GPU before TF32 has none for 32-bit floats.
-fn has_faster_nhwc(lanes: &Lanes<'_>, sm: Option<u32>, stage: usize) -> bool {
-    // (Where the file does not name the GPU, kernels of its libraries name the generation that they were made for.)
+/// Whether the GPU has faster convolutions for images whose channels come last; `None` where it is not known what the GPU is. Those are
+/// of tensor cores ("Channels Last Memory Format in PyTorch", tutorial): a GPU before TF32 has none for 32-bit floats.
+fn has_faster_nhwc(lanes: &Lanes<'_>, sm: Option<u32>, stage: usize) -> Option<bool> {
+    // (Where the file does not name the GPU, kernels of its libraries name a generation that it has at least.)
     let named = || {
         let names = lanes.gpu.works.iter().map(|work| lanes.gpu.trace.strings.get(work.name));
         names.filter_map(|name| catalog::architecture(name).1).max()
     };
-    if sm.or_else(named).is_none_or(|sm| sm >= TF32) {
-        return true;
-    }
+    let sm = sm.or_else(named)?;
     let of_stage = lanes.runs.iter().filter(|run| run.stage == stage);
     let mut places = of_stage.flat_map(|run| run.from..run.to);
-    places.any(|at| {
+    let is_half = |at: usize| {
         let code = lanes.code(at);
-        let is_half = || catalog::facts(lanes.name_of(code.work)).dtype == Some("fp16");
-        code.category == Category::Conv && is_half()
-    })
+        code.category == Category::Conv
+            && catalog::facts(lanes.name_of(code.work)).dtype == Some("fp16")
+    };
+    Some(sm >= TF32 || sm >= TENSOR_CORES && places.any(is_half))
 }
 
 /// What stands between the products of an attention. It is not known, so that nothing is advised, where the single ops are

@@ -52,6 +52,8 @@ pub(crate) struct OverlapOptions<'a> {
     pub facts: RunFacts,
     /// Where DistributedDataParallel starts its all-reduces.
     pub gradient_hooks: Option<&'a Regions>,
+    /// By GPU slice: whether its name may be another one's; may be shorter.
+    pub displaced: &'a [bool],
 }
 
 impl Default for OverlapOptions<'_> {
@@ -64,6 +66,7 @@ impl Default for OverlapOptions<'_> {
             wall: None,
             facts: RunFacts::default(),
             gradient_hooks: None,
+            displaced: &[],
         }
     }
 }

@@ -54,12 +54,17 @@ pub(crate) fn overlap(
         },
         computes: computes(gpu),
     };
+    // (Its name says what a kernel could overlap with.)
+    let is_named = |group: &&Group| {
+        !group.instances.iter().any(|at| options.displaced.get(*at as usize) == Some(&true))
+    };
     let mut rows = Vec::new();
     for stage in stages.iter().filter(|stage| is_judged(stage, &stages)) {
         let of_stage: Vec<&Group> = groups
             .iter()
             .filter(|group| group.stage == stage.stage && group.total_ns >= LEAST_NS)
             .filter(|group| percent(group.total_ns, stage.busy_ns) >= options.min_share_pct)
+            .filter(is_named)
             .collect();
         for (verdict, group) in candidates(gpu, &of_stage, stage.n_streams < 2) {
             rows.push(row(&facts, stage, group, verdict));

@@ -10,19 +10,18 @@ const TO_NHWC: &str = "void cudnn::ops::nchwToNhwcKernel<__half, __half, float, 
 const TO_NCHW: &str = "void cudnn::ops::nhwcToNchwKernel<__half, __half, float, true, false>(int)";
 const COMPLEX: &str = "void transpose_readWrite_alignment_kernel<float2, float2, 1, false, 6, 4, 4>(cublasTransposeParams<float2>)";
 const CONV: &str = "volta_h884cudnn_256x64_ldg8_relu_exp_small_nhwc_tn_v1";
+const HALF_CONV: &str = "maxwell_fp16_scudnn_fp16_128x64_relu_interior_nn_v1";
 const PLAIN_CONV: &str = "volta_scudnn_128x64_relu_interior_nn_v1";
 
 /// Five steps, each with ten times these kernels of 100 us; the first takes four times as long on the CPU as the others, which run other
 /// kernels.
-fn steps(sm: (u32, u32), cold: &[&str], warm: &[&str]) -> TriageReport {
+fn steps(sm: impl Into<Option<(u32, u32)>>, cold: &[&str], warm: &[&str]) -> TriageReport {
     let mut fixture = Fixture::default();
-    let (major, minor) = sm;
-    fixture.metadata(
-        "deviceProperties",
-        &format!(
-            r#"[{{"id": 0, "name": "NVIDIA V", "computeMajor": {major}, "computeMinor": {minor}, "warpSize": 32}}]"#
-        ),
-    );
+    let capability = sm.into().map_or_else(String::new, |(major, minor)| {
+        format!(r#""computeMajor": {major}, "computeMinor": {minor}, "#)
+    });
+    let device = format!(r#"[{{"id": 0, "name": "NVIDIA V", {capability}"warpSize": 32}}]"#);
+    fixture.metadata("deviceProperties", &device);
     let (mut begins_ns, mut link) = (0, 0);
     for step in 0..5 {
         let kernels = if step == 0 { cold } else { warm };
@@ -96,6 +95,88 @@ fn tables_say_which_iterations_they_count() {
     assert_eq!(titles(&even)[0], "Stages", "nothing is cold");
 }
 
+/// Six steps on two devices, each with changes of layout around convolutions; in the first step code is loaded on the thread of
+/// device `cold` for 3.7 of 10 ms, and that device waits.
+fn on_two_devices(cold: i64) -> TriageReport {
+    let mut fixture = Fixture::default();
+    let device = |id| {
+        format!(
+            r#"{{"id": {id}, "name": "NVIDIA V", "computeMajor": 7, "computeMinor": 0, "warpSize": 32}}"#
+        )
+    };
+    fixture.metadata("deviceProperties", &format!("[{}, {}]", device(0), device(1)));
+    let mut link = 0;
+    for step in 0..6 {
+        let begins_ns = step * 10 * MS;
+        let name = format!("ProfilerStep#{step}");
+        fixture.push(slice("user_annotation", &name).on(1, 1).at(begins_ns, 10 * MS));
+        for device in [0, 1] {
+            let loads = step == 0 && device == cold;
+            let thread = 2 + device;
+            if loads {
+                let load = slice("cuda_runtime", "cuLibraryLoadData").on(1, thread);
+                fixture.push(load.at(begins_ns + 1_200 * US, 3_700 * US));
+            }
+            // (Device 0 has most kernels: the iterations are its.)
+            for at in 0..60 - 20 * device {
+                if loads && (7..32).contains(&at) {
+                    continue;
+                }
+                link += 1;
+                let op_ns = begins_ns + at * 160 * US + device * 7 * US;
+                fixture.push(slice("cpu_op", "aten::conv2d").on(1, thread).at(op_ns, 20 * US));
+                let call = slice("cuda_runtime", "cudaLaunchKernel").on(1, thread).link(link);
+                fixture.push(call.at(op_ns + 2 * US, 5 * US));
+                let name = TRANSPOSED[at as usize % 3];
+                let run = kernel(name).at(op_ns + 10 * US, 135 * US);
+                fixture.push(run.on(device, 7).link(link));
+            }
+        }
+    }
+    triage(&fixture.finish(), &TriageOptions::default(), &Sources::default())
+}
+
+#[test]
+fn an_iteration_is_cold_on_all_devices_or_on_none() {
+    for (cold, title) in
+        [(0, "Stages (all 6 iterations, including the cold one at the beginning)"), (1, "Stages")]
+    {
+        let report = on_two_devices(cold);
+        assert_eq!(titles(&report)[0], title, "{cold}");
+        let rows = report.fuse.iter().filter(|row| row.pattern_id == "K09" && row.is_advice());
+        let rows: Vec<(&str, bool)> = rows
+            .map(|row| (&*row.device, row.rationale.contains("the 5 warm iterations")))
+            .collect();
+        assert_eq!(rows, [("0", cold == 0), ("1", cold == 0)], "device {cold} waits");
+    }
+}
+
+#[test]
+fn cold_iterations_in_the_middle_are_not_called_the_first() {
+    let mut fixture = Fixture::default();
+    let (mut at_ns, mut link) = (0, 0);
+    for pass in 0..12 {
+        let (kind, dur_ns) = match pass {
+            ..6 => ("EXTEND", MS),
+            6 => ("DECODE", 5 * MS),
+            _ => ("DECODE", MS),
+        };
+        let name = format!("step[{kind} bs=16 toks=16]");
+        fixture.push(slice("user_annotation", &name).on(1, 1).at(at_ns, dur_ns));
+        for n in 0..9 {
+            link += 1;
+            let call_ns = at_ns + 20 * US + n * 100 * US;
+            let call = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).link(link);
+            fixture.push(call.at(call_ns, 4 * US));
+            fixture.push(kernel("gemm_kernel").at(call_ns + 5 * US, 90 * US).link(link));
+        }
+        at_ns += dur_ns + 20 * US;
+    }
+    let report = triage(&fixture.finish(), &TriageOptions::default(), &Sources::default());
+    let title = &titles(&report)[0];
+    assert_eq!(title, "Stages (all 12 iterations, including the cold one)");
+}
+
 #[test]
 fn transposes_of_complex_numbers_are_no_change_of_layout() {
     let of = |transpose| layout_change(&steps((8, 0), &[CONV], &[transpose, CONV, transpose]));
@@ -105,11 +186,17 @@ fn transposes_of_complex_numbers_are_no_change_of_layout() {
 
 #[test]
 fn channels_last_is_advised_where_the_gpu_has_faster_convolutions_for_it() {
-    let of = |sm, conv| {
+    let of = |sm: Option<(u32, u32)>, conv| {
         let kernels = &[TO_NHWC, conv, TO_NCHW];
         layout_change(&steps(sm, kernels, kernels)).is_some()
     };
-    assert!(of((7, 0), CONV), "16 bits on tensor cores");
-    assert!(!of((7, 0), PLAIN_CONV), "a V100 has no tensor cores for 32 bits");
-    assert!(of((8, 0), PLAIN_CONV), "an A100 has TF32");
+    assert!(of(Some((7, 0)), CONV), "16 bits on tensor cores");
+    assert!(!of(Some((7, 0)), PLAIN_CONV), "a V100 has no tensor cores for 32 bits");
+    assert!(of(Some((8, 0)), PLAIN_CONV), "an A100 has TF32");
+    for sm in [(6, 0), (6, 1)] {
+        assert!(!of(Some(sm), HALF_CONV), "{sm:?} has no tensor cores");
+    }
+    assert!(of(None, CONV), "a GPU that is not named runs a kernel of Volta");
+    assert!(!of(None, HALF_CONV), "it may be any GPU");
+    assert!(!of(None, PLAIN_CONV), "Volta or later, which does not tell of TF32");
 }
