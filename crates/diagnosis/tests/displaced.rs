@@ -9,17 +9,19 @@ use diagnosis::{Diagnosis, Rule};
 use fixture::{Fixture, kernel, slice};
 
 const US: i64 = 1_000;
-/// The kernels of a layer: name and time in us.
-const LAYER: [(&str, i64); 6] = [
+/// The kernels of a layer: name and time in us. One product has the name of another one, and another time.
+const LAYER: [(&str, i64); 8] = [
     ("void rotary_embedding_kernel<c10::BFloat16, true>(long const*)", 5),
+    ("void (anonymous namespace)::store_kvcache<2048l, 4, false, long>(int)", 4),
     ("paged_attention_ll4mi_QKV_mfma16_kernel", 43),
     ("Cijk_Alik_Bljk_BBS_BH_MT16x16x512", 20),
     ("_ZN5aiter24add_rmsnorm_quant_kernelIDF16bDF16bLi256EEEvPT0_", 4),
     ("Cijk_Alik_Bljk_BBS_BH_MT32x16x512", 90),
     ("_ZN7sgl_hip10activation18act_and_mul_kernelI14__hip_bfloat16EEvPS3_", 9),
+    ("Cijk_Alik_Bljk_BBS_BH_MT16x16x512", 43),
 ];
 
-/// A graph of 16 layers whose names move by two kernels, then so many products of 100 us.
+/// A graph of twelve layers whose names move by three kernels, then so many products of 100 us.
 fn and_products(n: i64) -> Diagnosis {
     let mut fixture = Fixture::default();
     let device = r#"[{"id": 0, "name": "AMD Instinct MI300X", "warpSize": 64}]"#;
@@ -28,8 +30,8 @@ fn and_products(n: i64) -> Diagnosis {
     fixture.push(call.at(0, 9 * US));
     let mut at_ns = 20 * US;
     for at in 0..96_usize {
-        let moved = 2 * (usize::from(at >= 20) + usize::from(at >= 52));
-        let (name, us) = (LAYER[(at - moved) % 6].0, LAYER[at % 6].1);
+        let moved = 3 * (usize::from(at >= 20) + usize::from(at >= 52));
+        let (name, us) = (LAYER[(at - moved) % 8].0, LAYER[at % 8].1);
         fixture.push(kernel(name).at(at_ns, us * US + at as i64 * 7).on(0, 7).link(1));
         at_ns += us * US + US;
     }
@@ -54,7 +56,7 @@ fn a_little_of_the_gpu_time_with_wrong_names_is_no_headline() {
         let headline = found.headline.unwrap();
         let said = "The profiler recorded the kernel names of 1 graph launch with the wrong times";
         assert_eq!(headline.starts_with(said), is_much, "{n}: {headline}");
-        assert_eq!(headline.contains("takes 97.3% of the GPU's time"), !is_much, "{n}: {headline}");
+        assert_eq!(headline.contains("of the GPU's time"), !is_much, "{n}: {headline}");
         let own = found.findings.iter().filter(|one| one.rule == Rule::EqualKernels);
         let own: Vec<(&str, &str)> = own.map(|one| (one.verdict, &*one.meaning)).collect();
         let meaning = "Figures by kernel name and category are not usable for these 96 kernels. The times of each graph as a whole are \
