@@ -1,20 +1,18 @@
 //! What to do, from one ranking: by the wall time that goes away at most.
 
 mod action;
+mod graphs;
 
 use std::cmp::Ordering;
 
 use catalog::fuse_patterns::patterns;
 use catalog::remedies::{Execution, Parts, Phase, RunFacts, applicable};
-use host::HostSlice;
-use host::class::Class;
 use host::verdicts::Window;
 use triage::{Stage, StageRow, WallPart, WallRow};
 
 use crate::facts::Device;
 use crate::rules::communication::is_by_own_kernels;
 use crate::rules::copies::small_reads;
-use crate::rules::reads::n_read;
 use crate::{Confidence, Facts, Finding, Rule};
 
 pub use action::{Action, Place, Whole};
@@ -22,6 +20,9 @@ pub use action::{Action, Place, Whole};
 /// Remedies that compile and make graphs, and the one that only compiles.
 const REDUCES_OVERHEAD: [&str; 2] = ["cuda-graph", "hip-graph"];
 const COMPILE: &str = "torch-compile";
+/// Those that put into graphs what is launched one by one, and what remains where no graph can launch it.
+const NEW_GRAPHS: [&str; 3] = ["cuda-graph", "recurrent-graph", "hip-graph"];
+const LARGER_BATCH: &str = "larger-batch";
 /// The one of a kernel that the framework has.
 const FRAMEWORK_KERNEL: &str = "framework-kernel";
 
@@ -124,6 +125,7 @@ const BY_LAUNCHES: &[&str] = &[
     "cuda-graph",
     "recurrent-graph",
     "hip-graph",
+    LARGER_BATCH,
     "fewer-launches",
 ];
 
@@ -262,11 +264,21 @@ fn late_in_prefill(facts: &Facts<'_>) -> bool {
 fn of_finding(facts: &Facts<'_>, finding: &Finding) -> Option<Action> {
     let ids = remedies(facts, finding);
     let gates = if ids == BY_UPDATES { update_facts(facts) } else { gate_facts(facts) };
-    let remedy = *applicable(ids, &gates).first()?;
+    let obstacle = graphs::obstacle(facts);
+    let is_possible = |id: &str| match obstacle {
+        Some(_) => !NEW_GRAPHS.contains(&id),
+        None => id != LARGER_BATCH,
+    };
+    let remedy = applicable(ids, &gates).into_iter().find(|remedy| is_possible(remedy.id))?;
     let evidence = finding.evidence.first()?;
-    let hypothesis = match REDUCES_OVERHEAD.contains(&remedy.id) {
-        true => format!("{}{}", finding.meaning, broken_by_reads(facts)),
-        false => finding.meaning.clone(),
+    let hypothesis = match (remedy.id, obstacle) {
+        (id, _) if REDUCES_OVERHEAD.contains(&id) => {
+            format!("{}{}", finding.meaning, graphs::broken_by_reads(facts))
+        }
+        (LARGER_BATCH, Some(obstacle)) => {
+            format!("{} {}", finding.meaning, obstacle.sentence()).trim_start().to_owned()
+        }
+        _ => finding.meaning.clone(),
     };
     Some(Action {
         rule: finding.rule.id().to_owned(),
@@ -298,65 +310,6 @@ fn measure_first(facts: &Facts<'_>, finding: &Finding) -> String {
     let of_launches = matches!(finding.verdict, "launch_bound" | "host_bound");
     let device = facts.device_of(finding).filter(|_| of_launches);
     device.map_or_else(String::new, |device| device.measure_first())
-}
-
-/// What keeps a graph from being captured: a capture ends with an error where the CPU reads a value (documentation of `torch.cuda.graph`),
-/// and torch.compile splits its graph there.
-fn broken_by_reads(facts: &Facts<'_>) -> String {
-    let (between, all) = (reads_between_launches(facts) as u64, n_read(facts));
-    let count = report::units::count;
-    let (which, those) = match between {
-        0 => return String::new(),
-        1 if all == 1 => ("one is".to_owned(), "before and after it, or move it"),
-        // (M6 counts all.)
-        n if n < all => {
-            (format!("{} of {} are", count(n), count(all)), "between them, or move them")
-        }
-        n => (format!("{} are", count(n)), "between them, or move them"),
-    };
-    format!(
-        " A graph ends where the CPU reads a value from the GPU, and {which} read between the launches of an iteration: capture {those}."
-    )
-}
-
-/// Of the launches of an iteration, so many percent at least come before and after what interrupts it.
-const APART_PCT: usize = 5;
-
-/// How many values are read from the GPU in the middle of an iteration: after the last launch, as a loss is, one is in no graph's way.
-fn reads_between_launches(facts: &Facts<'_>) -> usize {
-    let ops = &facts.slices.ops;
-    let is_read = |op: &usize| {
-        matches!(facts.slices.name(&ops.slices[*op]), "aten::_local_scalar_dense" | "aten::nonzero")
-    };
-    let copies = facts.gpu.linked().filter(|one| !one.is_kernel).filter_map(|one| one.owner);
-    let mut reads: Vec<usize> = copies.filter_map(|owner| ops.chain(owner).find(is_read)).collect();
-    trace::sort(&mut reads);
-    reads.dedup();
-    if reads.is_empty() {
-        return 0;
-    }
-    let calls = &facts.slices.calls;
-    let is_launch = |call: &&HostSlice| facts.slices.class(call) == Class::Launch;
-    let mut launches: Vec<i64> = calls.iter().filter(is_launch).map(|call| call.start_ns).collect();
-    trace::sort(&mut launches);
-    let whole = vec![(i64::MIN, i64::MAX)];
-    let mut windows = facts
-        .iterations
-        .as_ref()
-        .map_or(whole, |iterations| iterations.list.iter().map(crate::Iteration::window).collect());
-    trace::sort(&mut windows);
-    let lies_between = |read: &&usize| {
-        let read_ns = ops.slices[**read].start_ns;
-        let after = windows.partition_point(|(from, _)| *from <= read_ns);
-        let window = after.checked_sub(1).and_then(|at| windows.get(at));
-        window.filter(|(_, to)| read_ns < *to).is_some_and(|(from, to)| {
-            let at = |ns: i64| launches.partition_point(|launch| *launch < ns);
-            let (first, own, last) = (at(*from), at(read_ns), at(*to));
-            let least = (last - first) * APART_PCT / 100;
-            own - first > least && last - own > least
-        })
-    };
-    reads.iter().filter(lies_between).count()
 }
 
 /// Where the launching thread is for most of the time in which the device waits for it; empty where no place stands out.

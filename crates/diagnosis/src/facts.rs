@@ -387,6 +387,17 @@ impl<'a> Facts<'a> {
         without > links.linked as u64
     }
 
+    /// The share of the GPU time whose launches the profiler did not record, in percent, where that is most of it: work of an engine that
+    /// launches by itself. (What was launched before the recording is work like the rest.)
+    #[must_use]
+    pub(crate) fn launched_elsewhere(&self) -> Option<f64> {
+        let before_ns = self.triage.before_window.total_ns;
+        let own_ns = self.host.links.orphan_ns.saturating_sub(before_ns);
+        let all = self.gpu.slices.iter().map(|one| one.slice.dur_ns());
+        let all_ns = all.fold(0, i64::saturating_add).saturating_sub(before_ns);
+        (own_ns > 0 && own_ns.saturating_mul(2) > all_ns).then(|| timeline::percent(own_ns, all_ns))
+    }
+
     /// Whether compiled regions launched at least half of the GPU slices.
     #[must_use]
     pub fn is_compiled(&self) -> bool {
