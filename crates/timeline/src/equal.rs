@@ -170,17 +170,31 @@ pub fn bytes_of(details: &Details, of: &Collective) -> i64 {
     bytes(details.texts.get(of.name), format, of.in_elements.max(of.out_elements))
 }
 
-/// The bytes that a collective moves over the links, by its name, number format and elements, as PyTorch records them; 0 where the format
-/// is not known. (An all-reduce sends what a reduce-scatter and an all-gather send.)
-fn bytes(name: &str, format: &str, elements: i64) -> i64 {
-    let size = match format {
+/// The bytes of the larger side of a recorded collective, whatever of it crosses the links; `None` where the number format is not known.
+#[must_use]
+pub fn larger_side(details: &Details, of: &Collective) -> Option<i64> {
+    let format = details.texts.get(of.kind).split(';').next().unwrap_or_default();
+    let size = size_of(format);
+    let bytes = of.in_elements.max(of.out_elements).saturating_mul(size);
+    (size > 0).then_some(bytes)
+}
+
+/// The bytes of an element; 0 where the format is not known.
+fn size_of(format: &str) -> i64 {
+    match format {
         "Double" | "Long" => 8,
         "Float" | "Int" => 4,
         "Half" | "BFloat16" | "Short" => 2,
         "Byte" | "Char" | "Bool" => 1,
         format if format.starts_with("Float8") => 1,
         _ => 0,
-    };
+    }
+}
+
+/// The bytes that a collective moves over the links, by its name, number format and elements, as PyTorch records them; 0 where the format
+/// is not known. (An all-reduce sends what a reduce-scatter and an all-gather send.)
+fn bytes(name: &str, format: &str, elements: i64) -> i64 {
+    let size = size_of(format);
     let name = name.to_ascii_lowercase().replace('_', "");
     let times = match () {
         () if name.contains("allreduce") => 2,

@@ -9,6 +9,7 @@ use timeline::graph_places::{Launched, graph_places, place_of};
 use timeline::intervals::{Interval, both, length, union};
 use trace::StringId;
 
+use super::slow_transfer::Slow;
 use crate::facts::Device;
 use crate::{Confidence, Facts, Finding, Level, Rule};
 
@@ -42,13 +43,19 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             let waits = facts.matched.device(device.name);
             let excess = excess(facts, &device)
                 .filter(|excess| excess.ns as f64 >= LEAST_EXCESS * exposed as f64);
-            let waiting_ns = match (waits, &excess) {
+            let excess_ns = excess.as_ref().map_or(0, |excess| length(&excess.exposed));
+            let slow = Slow::of(facts, &device).filter(|slow| {
+                let ns = length(&slow.exposed);
+                waits.is_none() && ns > excess_ns && ns as f64 >= LEAST_EXCESS * exposed as f64
+            });
+            let waiting_ns = match (waits, &slow) {
                 (Some(waits), _) => waits.exposed_ns.min(exposed),
-                (None, Some(excess)) => length(&excess.exposed),
-                (None, None) => 0,
+                (None, Some(slow)) => length(&slow.exposed),
+                (None, None) => excess_ns,
             };
             let transfer = exposed.saturating_sub(waiting_ns).max(0);
-            let is_estimate = waits.is_none() && excess.is_some();
+            let is_estimate = waits.is_none() && (excess.is_some() || slow.is_some());
+            let is_known = waits.is_some() || slow.is_some();
             // (Nor does anything come sooner than its own launches let it.)
             let sooner_ns = device.sooner_without_communication_ns();
             let compute_ns = device.exposed_compute();
@@ -62,7 +69,11 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                     }
                 }
                 (None, excess) => {
-                    let text = excess.map_or_else(|| unmatched(facts), |excess| excess.sentence());
+                    let text = match (slow, excess) {
+                        (Some(slow), _) => slow.sentence(),
+                        (None, Some(excess)) => excess.sentence(),
+                        (None, None) => unmatched(facts),
+                    };
                     format!("{text}{}", limited(bound, sooner_ns, transfer))
                 }
             };
@@ -73,7 +84,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             };
             let short = Short::of(facts, &device).filter(|_| facts.has_graphs());
             let (verdict, meaning) = match short {
-                _ if waits.is_some() && !is_transfer => ("waiting", meaning),
+                _ if is_known && !is_transfer => ("waiting", meaning),
                 Some(short) => ("short_collectives", format!("{} {meaning}", short.sentence())),
                 None => ("exposed", meaning),
             };
@@ -271,11 +282,15 @@ impl Excess {
     }
 }
 
-/// What equal collectives show of the time of the bar in which a device waits for other ranks, at least, and no other kernel runs; and what
+const SLOW_LINK: &str = "their bytes need on a slow link (1 GB/s and 50 µs)";
+
+/// What equal collectives, and their sizes, show of the time of the bar in which a device waits for other ranks, at least, and no other kernel runs; and what
 /// they take longer than.
 pub(crate) fn waiting_told(facts: &Facts<'_>, device: &Device<'_>) -> Option<(i64, &'static str)> {
-    let excess = excess(facts, device)?;
-    Some((length(&both(&excess.exposed, &device.window())), excess.than()))
+    let within = |times: &[Interval]| length(&both(times, &device.window()));
+    let equal = excess(facts, device).map(|excess| (within(&excess.exposed), excess.than()));
+    let slow = Slow::of(facts, device).map(|slow| (within(&slow.exposed), SLOW_LINK));
+    equal.into_iter().chain(slow).max_by_key(|(ns, _)| *ns)
 }
 
 /// Collectives of one kernel, kind, group and size count as equal, and without a recorded size those at one place of equal graphs. `None`
