@@ -285,7 +285,7 @@ fn of_finding(facts: &Facts<'_>, finding: &Finding) -> Option<Action> {
         device: finding.device.clone(),
         observation: finding.observation.clone(),
         first: measure_first(facts, finding),
-        action: remedy.action.to_owned(),
+        action: late_kernel(facts, finding, remedy.id).unwrap_or_else(|| remedy.action.to_owned()),
         remedy: remedy.id,
         hypothesis,
         bound_ns: match remedy.id {
@@ -303,6 +303,14 @@ fn of_finding(facts: &Facts<'_>, finding: &Finding) -> Option<Action> {
             now: evidence.value.clone(),
         },
     })
+}
+
+/// What to do about the kernel that most late launches are of, where a remedy is about the work before launches in general.
+fn late_kernel(facts: &Facts<'_>, finding: &Finding, remedy: &str) -> Option<String> {
+    let is_general = matches!(remedy, "earlier-launches" | "larger-graphs");
+    let device =
+        facts.device_of(finding).filter(|_| finding.verdict == "host_bound" && is_general)?;
+    Some(device.late_kernel()?.action())
 }
 
 /// What to measure before launches are made cheaper.

@@ -3,6 +3,7 @@
 mod buffers;
 mod device;
 mod first_step;
+mod late_kernel;
 mod loader;
 mod one_call;
 mod places;

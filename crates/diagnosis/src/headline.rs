@@ -108,7 +108,12 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
         Some(state) => state.into(),
         None => state(facts, most)?,
     };
-    let mut text = format!("{gpu} {what} for {share} of {whole} ({ns}{}).", waiting(facts, most));
+    let in_graph = of_row(facts, &most.device)
+        .filter(|_| is_of_cpu(most.part) && most.part != WallPart::Start)
+        .and_then(|device| Some(format!(", {}", device.in_graph_launch()?.part())))
+        .unwrap_or_default();
+    let waits = waiting(facts, most);
+    let mut text = format!("{gpu} {what} for {share} of {whole} ({ns}{waits}){in_graph}.");
     let no_cpu = facts.host.cpu_ops.ops.is_empty() && facts.slices.annotations.is_empty();
     if most.part == WallPart::Unexplained && no_cpu {
         // (Calls alone are what a recording of the GPU has.)
