@@ -112,7 +112,8 @@ fn reads_are_rated_by_the_idle_time_under_them() {
     );
     let (many, high) = with(20 * MS);
     assert!(many.contains("it stands still for 80"), "{many}");
-    assert!(high > low, "{high:?} {low:?}");
+    // (The highest level comes first.)
+    assert!(high < low, "{high:?} {low:?}");
 }
 
 #[test]
