@@ -1,7 +1,7 @@
 //! What to do, from one ranking: by the wall time that goes away at most.
 
 mod action;
-mod reads;
+mod graphs;
 
 use std::cmp::Ordering;
 
@@ -16,13 +16,14 @@ use crate::rules::copies::small_reads;
 use crate::rules::data_loader::takes_over;
 use crate::{Confidence, Facts, Finding, Rule};
 
-use reads::broken_by_reads;
-
 pub use action::{Action, Place, Whole};
 
 /// Remedies that compile and make graphs, and the one that only compiles.
 const REDUCES_OVERHEAD: [&str; 2] = ["cuda-graph", "hip-graph"];
 const COMPILE: &str = "torch-compile";
+/// Those that put into graphs what is launched one by one, and what remains where no graph can launch it.
+const NEW_GRAPHS: [&str; 3] = ["cuda-graph", "recurrent-graph", "hip-graph"];
+const LARGER_BATCH: &str = "larger-batch";
 /// The one of a kernel that the framework has.
 const FRAMEWORK_KERNEL: &str = "framework-kernel";
 
@@ -125,6 +126,7 @@ const BY_LAUNCHES: &[&str] = &[
     "cuda-graph",
     "recurrent-graph",
     "hip-graph",
+    LARGER_BATCH,
     "fewer-launches",
 ];
 
@@ -266,18 +268,28 @@ fn late_in_prefill(facts: &Facts<'_>) -> bool {
 fn of_finding(facts: &Facts<'_>, finding: &Finding) -> Option<Action> {
     let ids = remedies(facts, finding);
     let gates = if ids == BY_UPDATES { update_facts(facts) } else { gate_facts(facts) };
-    let remedy = *applicable(ids, &gates).first()?;
+    let obstacle = graphs::obstacle(facts);
+    let is_possible = |id: &str| match obstacle {
+        Some(_) => !NEW_GRAPHS.contains(&id),
+        None => id != LARGER_BATCH,
+    };
+    let remedy = applicable(ids, &gates).into_iter().find(|remedy| is_possible(remedy.id))?;
     let evidence = finding.evidence.first()?;
-    let hypothesis = match REDUCES_OVERHEAD.contains(&remedy.id) {
-        true => format!("{}{}", finding.meaning, broken_by_reads(facts)),
-        false => finding.meaning.clone(),
+    let hypothesis = match (remedy.id, obstacle) {
+        (id, _) if REDUCES_OVERHEAD.contains(&id) => {
+            format!("{}{}", finding.meaning, graphs::broken_by_reads(facts))
+        }
+        (LARGER_BATCH, Some(obstacle)) => {
+            format!("{} {}", finding.meaning, obstacle.sentence()).trim_start().to_owned()
+        }
+        _ => finding.meaning.clone(),
     };
     Some(Action {
         rule: finding.rule.id().to_owned(),
         device: finding.device.clone(),
         observation: finding.observation.clone(),
         first: measure_first(facts, finding),
-        action: remedy.action.to_owned(),
+        action: late_kernel(facts, finding, remedy.id).unwrap_or_else(|| remedy.action.to_owned()),
         remedy: remedy.id,
         hypothesis,
         bound_ns: match remedy.id {
@@ -295,6 +307,14 @@ fn of_finding(facts: &Facts<'_>, finding: &Finding) -> Option<Action> {
             now: evidence.value.clone(),
         },
     })
+}
+
+/// What to do about the kernel that most late launches are of, where a remedy is about the work before launches in general.
+fn late_kernel(facts: &Facts<'_>, finding: &Finding, remedy: &str) -> Option<String> {
+    let is_general = matches!(remedy, "earlier-launches" | "larger-graphs");
+    let device =
+        facts.device_of(finding).filter(|_| finding.verdict == "host_bound" && is_general)?;
+    Some(device.late_kernel()?.action())
 }
 
 /// What to measure before launches are made cheaper.

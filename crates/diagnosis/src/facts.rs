@@ -3,6 +3,7 @@
 mod buffers;
 mod device;
 mod first_step;
+mod late_kernel;
 mod loader;
 mod one_call;
 mod places;
@@ -390,6 +391,17 @@ impl<'a> Facts<'a> {
         let without: u64 =
             links.runtime_calls_without_gpu_slice.get(&Class::Launch).copied().unwrap_or(0);
         without > links.linked as u64 && self.triage.cut.is_none()
+    }
+
+    /// The share of the GPU time whose launches the profiler did not record, in percent, where that is most of it: work of an engine that
+    /// launches by itself. (What was launched before the recording is work like the rest.)
+    #[must_use]
+    pub(crate) fn launched_elsewhere(&self) -> Option<f64> {
+        let before_ns = self.triage.before_window.total_ns;
+        let own_ns = self.host.links.orphan_ns.saturating_sub(before_ns);
+        let all = self.gpu.slices.iter().map(|one| one.slice.dur_ns());
+        let all_ns = all.fold(0, i64::saturating_add).saturating_sub(before_ns);
+        (own_ns > 0 && own_ns.saturating_mul(2) > all_ns).then(|| timeline::percent(own_ns, all_ns))
     }
 
     /// Whether compiled regions launched at least half of the GPU slices.

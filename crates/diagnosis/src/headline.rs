@@ -107,18 +107,22 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
     }
     let share = percent(most.share_pct);
     let ns = time(most.total_ns);
+    let in_graph = of_row(facts, &most.device)
+        .filter(|_| is_of_cpu(most.part) && most.part != WallPart::Start)
+        .and_then(|device| Some(format!(", {}", device.in_graph_launch()?.part())))
+        .unwrap_or_default();
     let mut text = match &late {
         Some(Late { with_start: true, .. }) => {
-            format!("{gpu} waits for launches for {share} of {whole} ({ns}).")
+            format!("{gpu} waits for launches for {share} of {whole} ({ns}){in_graph}.")
         }
         Some(_) => {
             format!(
-                "{gpu} is idle for {share} of {whole} ({ns}) because the CPU launches work late."
+                "{gpu} is idle for {share} of {whole} ({ns}) because the CPU launches work late{in_graph}."
             )
         }
         None => {
-            let what = state(facts, most)?;
-            format!("{gpu} {what} for {share} of {whole} ({ns}{}).", waiting(facts, most))
+            let (what, waits) = (state(facts, most)?, waiting(facts, most));
+            format!("{gpu} {what} for {share} of {whole} ({ns}{waits}){in_graph}.")
         }
     };
     let no_cpu = facts.host.cpu_ops.ops.is_empty() && facts.slices.annotations.is_empty();

@@ -140,18 +140,6 @@ pub struct Fills {
     pub time_ns: i64,
 }
 
-/// A read that takes as many times the median is no read like the others.
-const FAR: i64 = 5;
-
-/// How many take five times the median or more, their sum, and the median of the others.
-fn slow(mut times: Vec<i64>) -> Option<(u64, i64, i64)> {
-    trace::sort(&mut times);
-    let median = *times.get(times.len().checked_sub(1)? / 2)?;
-    let mut far = times.split_off(times.partition_point(|ns| *ns < median.saturating_mul(FAR)));
-    let sum = far.drain(..).fold((0, 0_i64), |(n, ns), one| (n + 1, ns.saturating_add(one)));
-    Some((sum.0, sum.1, timeline::median(&mut times)?)).filter(|(n, ..)| *n > 0)
-}
-
 /// Ops of one name that read from the GPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Reads {
@@ -166,9 +154,9 @@ pub struct Reads {
     /// Time on the host of those with a copy, in ns.
     #[serde(skip)]
     pub reading_ns: i64,
-    /// Those with a copy that take five times the median or more, their time, and the median of the others, in ns.
+    /// When these run.
     #[serde(skip)]
-    pub slow: Option<(u64, i64, i64)>,
+    pub times: Vec<Interval>,
     /// Where those with a copy are made, and how many there: most of them first.
     #[serde(skip)]
     pub places: Vec<(String, u64)>,
@@ -351,10 +339,8 @@ fn reads(slices: &Slices<'_>, work: &OpWork<'_>, compiling: &[Interval], ops: &[
             *found.memcpy.entry(kind).or_default() += 1;
         }
     }
-    let mut times: Vec<i64> = reading.iter().map(|at| slices.ops.slices[*at].dur_ns()).collect();
-    trace::sort_by_key(&mut times, |ns| *ns);
-    found.reading_ns = times.iter().sum();
-    found.slow = slow(times);
+    found.times = reading.iter().map(|at| slices.ops.slices[*at].interval()).collect();
+    found.reading_ns = found.times.iter().map(|(start, end)| end.saturating_sub(*start)).sum();
     let mut places: BTreeMap<String, u64> = BTreeMap::new();
     for (_, place) in place_of_each(slices, reading) {
         *places.entry(place).or_default() += 1;

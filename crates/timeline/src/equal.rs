@@ -4,7 +4,7 @@
 //! bytes, so what one takes above the fast ones is mostly waiting for a rank that comes later. It is an estimate: other traffic on the
 //! link, and kernels that run at the same time, slow a collective, too. Where all calls of a size wait, the best rate that any large call
 //! of the same ranks reaches is the measure. Of collectives in graphs no sizes are recorded: there those at one place of equal graphs are
-//! compared ([`crate::graph_places`]).
+//! compared ([`crate::graph_places`]); where one place waits in every launch, the places of the same kernel and launch config show it.
 
 use trace::{Collective, Details};
 
@@ -62,6 +62,8 @@ pub struct Call<'a, K> {
     pub bytes: i64,
     /// Whether its size is recorded; else it is its place in a graph that makes it equal to others.
     pub is_sized: bool,
+    /// Equal for calls that move as much as far as their kernels show, if they vary ([`Place::like`]).
+    pub like: Option<i64>,
 }
 
 /// The groups of three equal calls or more, in the order of their keys.
@@ -69,6 +71,9 @@ pub struct Call<'a, K> {
 pub fn equal<K: Ord + Copy>(mut calls: Vec<Call<'_, K>>) -> Vec<Equal<K>> {
     trace::sort_by(&mut calls, |a, b| (a.key, a.times).cmp(&(b.key, b.times)));
     let best = best_rates(&calls);
+    let of_call =
+        |call: &Call<'_, K>| Some((call.like?, call.times.1.saturating_sub(call.times.0)));
+    let likes = fast_of_likes(calls.iter().filter_map(of_call).collect());
     let floor = |of: &Call<'_, K>| {
         let known = best.binary_search_by(|(group, _)| (*group).cmp(of.group));
         let rate = known.ok().filter(|_| of.bytes >= LARGE).map(|at| best[at].1);
@@ -89,8 +94,21 @@ pub fn equal<K: Ord + Copy>(mut calls: Vec<Call<'_, K>>) -> Vec<Equal<K>> {
             true => floor_ns,
             false => fast_ns,
         };
+        // (Where nearly all at this place wait, those at others do not. One that is as fast shows that it is no larger, and so does one that
+        // varies: a larger one takes as long each time.)
+        let of_like = first.like.and_then(|like| {
+            let at = likes.binary_search_by_key(&like, |(like, _)| *like).ok()?;
+            Some(likes[at].1)
+        });
+        let high_ns = *durations.get(durations.len() * (FAST_SHARE - 1) / FAST_SHARE)?;
+        let is_far = |ns: i64, of_ns: i64| ns.saturating_mul(2) >= of_ns.saturating_mul(3);
+        let is_no_larger = |like_ns: i64| {
+            is_far(high_ns, fast_ns) || shortest_ns.saturating_mul(4) <= like_ns.saturating_mul(5)
+        };
+        let of_like = of_like.filter(|like_ns| *like_ns < fast_ns && is_no_larger(*like_ns));
+        let fast_ns = of_like.unwrap_or(fast_ns);
         // (Launches of a graph are few, and the fast one is the fastest: what differs a little from it is no waiting.)
-        let counts = |ns: i64| first.is_sized || ns.saturating_mul(2) >= fast_ns.saturating_mul(3);
+        let counts = |ns: i64| first.is_sized || is_far(ns, fast_ns);
         let sum = |times: &mut dyn Iterator<Item = i64>| times.fold(0, i64::saturating_add);
         let slow = times().filter(|(start, end)| counts(end.saturating_sub(*start)));
         let waits = slow.map(|(start, end)| (start, end.saturating_sub(fast_ns)));
@@ -108,6 +126,16 @@ pub fn equal<K: Ord + Copy>(mut calls: Vec<Call<'_, K>>) -> Vec<Equal<K>> {
         })
     });
     groups.collect()
+}
+
+/// What the fast ones of calls that are alike take, where there are enough of them; sorted.
+fn fast_of_likes(mut all: Vec<(i64, i64)>) -> Vec<(i64, i64)> {
+    trace::sort(&mut all);
+    let of = |same: &[(i64, i64)]| {
+        let fast = same.get(same.len() / FAST_SHARE).filter(|_| same.len() >= LEAST_CALLS)?;
+        Some(*fast)
+    };
+    all.chunk_by(|a, b| a.0 == b.0).filter_map(of).collect()
 }
 
 /// The best rate of the large calls of each group, in bytes a nanosecond; by group.
@@ -142,17 +170,31 @@ pub fn bytes_of(details: &Details, of: &Collective) -> i64 {
     bytes(details.texts.get(of.name), format, of.in_elements.max(of.out_elements))
 }
 
-/// The bytes that a collective moves over the links, by its name, number format and elements, as PyTorch records them; 0 where the format
-/// is not known. (An all-reduce sends what a reduce-scatter and an all-gather send.)
-fn bytes(name: &str, format: &str, elements: i64) -> i64 {
-    let size = match format {
+/// The bytes of the larger side of a recorded collective, whatever of it crosses the links; `None` where the number format is not known.
+#[must_use]
+pub fn larger_side(details: &Details, of: &Collective) -> Option<i64> {
+    let format = details.texts.get(of.kind).split(';').next().unwrap_or_default();
+    let size = size_of(format);
+    let bytes = of.in_elements.max(of.out_elements).saturating_mul(size);
+    (size > 0).then_some(bytes)
+}
+
+/// The bytes of an element; 0 where the format is not known.
+fn size_of(format: &str) -> i64 {
+    match format {
         "Double" | "Long" => 8,
         "Float" | "Int" => 4,
         "Half" | "BFloat16" | "Short" => 2,
         "Byte" | "Char" | "Bool" => 1,
         format if format.starts_with("Float8") => 1,
         _ => 0,
-    };
+    }
+}
+
+/// The bytes that a collective moves over the links, by its name, number format and elements, as PyTorch records them; 0 where the format
+/// is not known. (An all-reduce sends what a reduce-scatter and an all-gather send.)
+fn bytes(name: &str, format: &str, elements: i64) -> i64 {
+    let size = size_of(format);
     let name = name.to_ascii_lowercase().replace('_', "");
     let times = match () {
         () if name.contains("allreduce") => 2,
@@ -168,7 +210,7 @@ mod tests {
     use super::*;
 
     fn call(key: &'static str, times: Interval, bytes: i64) -> Call<'static, &'static str> {
-        Call { key, times, group: "tp", bytes, is_sized: true }
+        Call { key, times, group: "tp", bytes, is_sized: true, like: None }
     }
 
     #[test]
@@ -204,6 +246,27 @@ mod tests {
         calls[0].group = "tp";
         calls[3].times.1 -= 3_000;
         assert_eq!(equal(calls)[0].excess_ns, 0);
+    }
+
+    #[test]
+    fn a_place_that_always_waits_is_compared_with_the_others_of_its_kernel() {
+        // Ten launches of two all-reduces: the second takes 50, the first longer.
+        let with = |like: Option<i64>, first: &dyn Fn(i64) -> i64| {
+            let of = |n: i64| {
+                let at = n * 1_000;
+                let first = call("first", (at, at + first(n)), 0);
+                [first, call("second", (at + 500, at + 550), 0)]
+            };
+            let calls = (0..10).flat_map(of).map(|call| Call { is_sized: false, like, ..call });
+            equal(calls.collect()).iter().map(|group| group.excess_ns).sum::<i64>()
+        };
+        let waits = |n: i64| 150 + 20 * n;
+        assert_eq!(with(Some(1), &waits), 10 * 100 + 20 * 45);
+        assert!(with(None, &waits) < 900, "its own fast ones");
+        // (The first of them does not wait.)
+        let mostly = |n: i64| if n == 0 { 50 } else { 150 };
+        assert_eq!(with(Some(1), &mostly), 9 * 100);
+        assert_eq!(with(Some(1), &|n| 150 + n), 0, "a larger one takes as long each time");
     }
 
     #[test]

@@ -28,6 +28,16 @@ pub struct Place {
     /// The name of its kernel.
     pub name: StringId,
     before: u32,
+    /// The number of its kernel and launch config in the graph.
+    kernel: u32,
+}
+
+impl Place {
+    /// Equal for collectives of one kernel and launch config at any place of equal graphs: a layer reduces what the layer before it does.
+    #[must_use]
+    pub fn like(&self) -> i64 {
+        i64::from(self.graph) << 32 | i64::from(self.kernel)
+    }
 }
 
 /// The places of the collectives that graphs launch, by row.
@@ -57,13 +67,19 @@ pub fn graph_places(
         let mut kernels: Vec<_> = launched.iter().map(kernel).collect();
         trace::sort(&mut kernels);
         let next = graphs.len() as u32;
-        let graph = *graphs.entry(kernels).or_insert(next);
+        let known = graphs.get(&kernels).copied();
+        let graph = known.unwrap_or(next);
         let mut seen: BTreeMap<StringId, u32> = BTreeMap::new();
         for one in launched.iter().filter(|one| one.is_communication) {
             let name = trace.name(one.row);
             let n = seen.entry(name).or_default();
-            places.push((one.row, Place { graph, name, before: *n }));
+            let own = kernel(one);
+            let kernel = kernels.partition_point(|other| *other < own) as u32;
+            places.push((one.row, Place { graph, name, before: *n, kernel }));
             *n += 1;
+        }
+        if known.is_none() {
+            graphs.insert(kernels, next);
         }
     }
     trace::sort_by_key(&mut places, |(row, _)| *row);

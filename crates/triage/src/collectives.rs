@@ -51,6 +51,10 @@ pub(crate) fn waiting(gpu: &Gpu<'_>, details: &Details) -> Option<Waiting> {
             group: of.map_or("", |of| group_of(details, of)),
             bytes: of.map_or(0, |of| bytes_of(details, of)),
             is_sized: collective.is_some(),
+            like: match same {
+                Same::Place(place) => Some(place.like()),
+                Same::Collective(_) => None,
+            },
         })
     });
     let mut all = Waiting::default();

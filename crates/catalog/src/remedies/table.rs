@@ -766,6 +766,14 @@ pub(super) const REMEDIES: &[Remedy] = &[
         },
     },
     Remedy {
+        id: "larger-batch",
+        what: "a larger batch",
+        action: "Give the GPU more work for each step: a larger batch, or several inputs in flight.",
+        why: "The GPU waits for the CPU, which needs as long for a large batch as for a small one.",
+        check: "In a new trace, kernels take longer on average and the GPU's busy share is higher.",
+        gates: Gates { executions: &[Execution::Eager, Execution::Compiled], ..OPEN },
+    },
+    Remedy {
         id: "fewer-launches",
         what: "more work for each launch",
         action: "Give each launch more work: a larger batch, or fused ops.",

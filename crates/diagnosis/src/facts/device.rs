@@ -278,12 +278,14 @@ impl Device<'_> {
         self.busy_share() < 0.8 && self.is_told() && self.cold().is_none()
     }
 
-    /// Whether launches limit it: not where it waits longer for other work of the CPU than in the gaps between launches.
+    /// Whether launches limit it: not where it waits longer for other work of the CPU than in the gaps between launches. (Where most of its
+    /// work is launched by calls that are not in the file, the others tell nothing of them.)
     #[must_use]
     pub fn is_launch_bound(&self) -> bool {
         let ns = |part| self.wall(part).map_or(0, |row| row.total_ns);
         self.figures.launches.launch_bound == Some(true)
             && self.is_starved()
+            && self.facts.launched_elsewhere().is_none()
             && ns(WallPart::HostCompute) <= ns(WallPart::Launch)
     }
 }

@@ -14,11 +14,38 @@ const WITHOUT_STACKS: f64 = 1.7;
 /// A device that is busy for this share limits the run itself.
 pub(super) const BUSY: f64 = 0.8;
 
+/// A window of a device that may be shorter without the profiler.
+pub(crate) struct Slowed {
+    /// Its work, without communication.
+    busy_ns: i64,
+    /// The idle time in which nothing is recorded on the CPU.
+    unrecorded_ns: i64,
+    window_ns: i64,
+}
+
+impl Slowed {
+    /// What the window takes without the profiler, at least.
+    fn least_ns(&self) -> i64 {
+        self.busy_ns.saturating_add(self.unrecorded_ns).min(self.window_ns)
+    }
+
+    /// What of that is not the GPU's work; empty where it is next to nothing.
+    fn unrecorded(&self) -> String {
+        match self.unrecorded_ns.saturating_mul(100) >= self.window_ns {
+            true => format!(
+                ", and {} in which nothing is recorded on the CPU",
+                time(self.unrecorded_ns)
+            ),
+            false => String::new(),
+        }
+    }
+}
+
 impl Device<'_> {
-    /// Its work and the window of it, where without the profiler that work may be what limits the run: recording makes the CPU slower,
+    /// What its window takes at least, where without the profiler that work may be what limits the run: recording makes the CPU slower,
     /// and not the device.
     #[must_use]
-    pub(crate) fn slowed_by_recording(&self) -> Option<(i64, i64)> {
+    pub(crate) fn slowed_by_recording(&self) -> Option<Slowed> {
         // (What the CPU does other than to launch is as slow without.)
         let ns = |part| self.wall(part).map_or(0, |row| row.total_ns);
         if ns(WallPart::HostCompute) > ns(WallPart::Launch) {
@@ -31,7 +58,10 @@ impl Device<'_> {
         // (Communication lasts as long as the ranks wait for each other.)
         let waits_ns = self.wall(WallPart::Communication).map_or(0, |row| row.total_ns);
         let busy_ns = busy_ns.saturating_sub(waits_ns);
-        (busy_ns as f64 * most >= window_ns as f64 * BUSY).then_some((busy_ns, window_ns))
+        // (Code of which nothing is recorded is as slow without.)
+        let unrecorded_ns = self.wall(WallPart::Unexplained).map_or(0, |row| row.total_ns);
+        let slowed = Slowed { busy_ns, unrecorded_ns, window_ns };
+        (busy_ns as f64 * most >= window_ns as f64 * BUSY).then_some(slowed)
     }
 
     /// How sure it is that launches limit it.
@@ -49,14 +79,15 @@ impl Device<'_> {
         if let Some(timed) = self.timed_as_recorded() {
             return timed.sentence();
         }
-        let Some((busy_ns, window_ns)) = self.slowed_by_recording() else { return String::new() };
+        let Some(slowed) = self.slowed_by_recording() else { return String::new() };
         let slows = " Recording slows the CPU and not the GPU";
         match self.has_steps() {
             true => format!("{slows}."),
             false => format!(
-                "{slows}: without the profiler it takes between about {} (the GPU's work, without communication) and {} (as recorded).",
-                time(busy_ns),
-                time(window_ns)
+                "{slows}: without the profiler it takes between about {} (the GPU's work, without communication{}) and {} (as recorded).",
+                time(slowed.least_ns()),
+                slowed.unrecorded(),
+                time(slowed.window_ns)
             ),
         }
     }
@@ -72,9 +103,10 @@ impl Device<'_> {
             Some(_) if self.has_steps() => {
                 "Time a step without the profiler first: launches matter only if it takes about as long as here.".to_owned()
             }
-            Some((busy_ns, _)) => format!(
-                "Time the run without the profiler first: launches matter only if it takes clearly more than {}, the GPU's own work.",
-                time(busy_ns)
+            Some(slowed) => format!(
+                "Time the run without the profiler first: launches matter only if it takes clearly more than {}, the GPU's own work{}.",
+                time(slowed.least_ns()),
+                slowed.unrecorded()
             ),
         }
     }

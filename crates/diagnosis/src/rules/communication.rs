@@ -1,5 +1,7 @@
 //! M10: communication that no other kernel of the device hides, and how far equal collectives differ.
 
+use std::collections::BTreeMap;
+
 use ranks::{Matched, Waits};
 use report::units::{count, percent, plural, time};
 use timeline::equal::{Call, Equal, Same, bytes_of, equal, group_of};
@@ -7,6 +9,7 @@ use timeline::graph_places::{Launched, graph_places, place_of};
 use timeline::intervals::{Interval, both, length, union};
 use trace::StringId;
 
+use super::slow_transfer::Slow;
 use crate::facts::Device;
 use crate::{Confidence, Facts, Finding, Level, Rule};
 
@@ -40,13 +43,19 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             let waits = facts.matched.device(device.name);
             let excess = excess(facts, &device)
                 .filter(|excess| excess.ns as f64 >= LEAST_EXCESS * exposed as f64);
-            let waiting_ns = match (waits, &excess) {
+            let excess_ns = excess.as_ref().map_or(0, |excess| length(&excess.exposed));
+            let slow = Slow::of(facts, &device).filter(|slow| {
+                let ns = length(&slow.exposed);
+                waits.is_none() && ns > excess_ns && ns as f64 >= LEAST_EXCESS * exposed as f64
+            });
+            let waiting_ns = match (waits, &slow) {
                 (Some(waits), _) => waits.exposed_ns.min(exposed),
-                (None, Some(excess)) => length(&excess.exposed),
-                (None, None) => 0,
+                (None, Some(slow)) => length(&slow.exposed),
+                (None, None) => excess_ns,
             };
             let transfer = exposed.saturating_sub(waiting_ns).max(0);
-            let is_estimate = waits.is_none() && excess.is_some();
+            let is_estimate = waits.is_none() && (excess.is_some() || slow.is_some());
+            let is_known = waits.is_some() || slow.is_some();
             // (Nor does anything come sooner than its own launches let it.)
             let sooner_ns = device.sooner_without_communication_ns();
             let compute_ns = device.exposed_compute();
@@ -60,7 +69,11 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                     }
                 }
                 (None, excess) => {
-                    let text = excess.map_or_else(|| unmatched(facts), |excess| excess.sentence());
+                    let text = match (slow, excess) {
+                        (Some(slow), _) => slow.sentence(),
+                        (None, Some(excess)) => excess.sentence(),
+                        (None, None) => unmatched(facts),
+                    };
                     format!("{text}{}", limited(bound, sooner_ns, transfer))
                 }
             };
@@ -71,7 +84,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             };
             let short = Short::of(facts, &device).filter(|_| facts.has_graphs());
             let (verdict, meaning) = match short {
-                _ if waits.is_some() && !is_transfer => ("waiting", meaning),
+                _ if is_known && !is_transfer => ("waiting", meaning),
                 Some(short) => ("short_collectives", format!("{} {meaning}", short.sentence())),
                 None => ("exposed", meaning),
             };
@@ -225,6 +238,8 @@ struct Excess {
     most: (usize, i64, i64),
     /// Whether these were compared by their place in graphs.
     most_by_place: bool,
+    /// Of the kernel and graph with most of what graphs launch: what it takes at its slowest and its fastest place, where the places differ.
+    places: Option<(i64, i64)>,
     /// Whether any were compared by size, and any by place.
     by_size: bool,
     by_place: bool,
@@ -238,7 +253,7 @@ impl Excess {
                 "the fast ones of each size or place, or what the best rate of the group allows"
             }
             (_, false) => "the fast ones of each size, or what the best rate of the group allows",
-            (false, true) => "the fast ones at each place",
+            (false, true) => "the fast ones of each kernel in equal graphs",
         }
     }
 
@@ -248,9 +263,14 @@ impl Excess {
             true => "at one place in launches of an equal graph",
             false => "of one kind and size",
         };
+        // (A place at which every launch waits.)
+        let places = self.places.map_or_else(String::new, |(slow_ns, fast_ns)| {
+            let (slow, fast) = (time(slow_ns), time(fast_ns));
+            format!(" In one graph, the same kernel takes {slow} at one place and {fast} at another (medians).")
+        });
         let than = self.than();
         format!(
-            "Equal collectives differ: {} {of} take {} to {}. Above {than}, they take {} in all: at least that is waiting for \
+            "Equal collectives differ: {} {of} take {} to {}.{places} Above {than}, they take {} in all: at least that is waiting for \
              other ranks, or a link that is shared. The traces of the other ranks tell which. An estimate: {} of that is exposed, and \
              the bound leaves it out.",
             count(n as u64),
@@ -262,11 +282,15 @@ impl Excess {
     }
 }
 
-/// What equal collectives show of the time of the bar in which a device waits for other ranks, at least, and no other kernel runs; and what
+const SLOW_LINK: &str = "their bytes need on a slow link (1 GB/s and 50 µs)";
+
+/// What equal collectives, and their sizes, show of the time of the bar in which a device waits for other ranks, at least, and no other kernel runs; and what
 /// they take longer than.
 pub(crate) fn waiting_told(facts: &Facts<'_>, device: &Device<'_>) -> Option<(i64, &'static str)> {
-    let excess = excess(facts, device)?;
-    Some((length(&both(&excess.exposed, &device.window())), excess.than()))
+    let within = |times: &[Interval]| length(&both(times, &device.window()));
+    let equal = excess(facts, device).map(|excess| (within(&excess.exposed), excess.than()));
+    let slow = Slow::of(facts, device).map(|slow| (within(&slow.exposed), SLOW_LINK));
+    equal.into_iter().chain(slow).max_by_key(|(ns, _)| *ns)
 }
 
 /// Collectives of one kernel, kind, group and size count as equal, and without a recorded size those at one place of equal graphs. `None`
@@ -295,9 +319,15 @@ fn excess(facts: &Facts<'_>, device: &Device<'_>) -> Option<Excess> {
             group: of.map_or("", |of| group_of(facts.details, of)),
             bytes: of.map_or(0, |of| bytes_of(facts.details, of)),
             is_sized: collective.is_some(),
+            like: match same {
+                Same::Place(place) => Some(place.like()),
+                Same::Collective(_) => None,
+            },
         })
     });
-    let groups = equal(calls.collect());
+    let calls: Vec<Call<'_, (StringId, Same)>> = calls.collect();
+    let places = far_places(&calls);
+    let groups = equal(calls);
     let most = groups.iter().max_by_key(|group| group.excess_ns)?;
     let is_by_place = |group: &Equal<(StringId, Same)>| matches!(group.key.1, Same::Place(_));
     let waits = union(groups.iter().flat_map(|group| group.waits.iter().copied()).collect());
@@ -306,7 +336,34 @@ fn excess(facts: &Facts<'_>, device: &Device<'_>) -> Option<Excess> {
         exposed: both(&waits, &device.exposed()),
         most: (most.n, most.shortest_ns, most.longest_ns),
         most_by_place: is_by_place(most),
+        places,
         by_size: !groups.iter().all(is_by_place),
         by_place: groups.iter().any(is_by_place),
     })
+}
+
+/// The places of one kernel in a graph differ from this many times on, in percent.
+const FAR_PCT: i64 = 150;
+
+/// The medians of the slowest and the fastest place of one kernel in equal graphs, of those that differ most, each times its calls.
+fn far_places(calls: &[Call<'_, (StringId, Same)>]) -> Option<(i64, i64)> {
+    let mut times: BTreeMap<(i64, (StringId, Same)), Vec<i64>> = BTreeMap::new();
+    for call in calls {
+        let Some(like) = call.like else { continue };
+        times.entry((like, call.key)).or_default().push(call.times.1.saturating_sub(call.times.0));
+    }
+    let medians: Vec<(i64, i64, i64)> = times
+        .into_iter()
+        .filter_map(|((like, _), mut own)| {
+            Some((like, timeline::median(&mut own)?, own.len() as i64))
+        })
+        .collect();
+    let of_kernel = |places: &[(i64, i64, i64)]| {
+        let slow = places.iter().max_by_key(|(_, ns, _)| *ns)?;
+        let fast = places.iter().min_by_key(|(_, ns, _)| *ns)?;
+        let differ = slow.1.saturating_mul(100) >= fast.1.saturating_mul(FAR_PCT);
+        differ.then_some(((slow.1 - fast.1).saturating_mul(slow.2), (slow.1, fast.1)))
+    };
+    let found = medians.chunk_by(|a, b| a.0 == b.0).filter_map(of_kernel);
+    found.max_by_key(|(ns, _)| *ns).map(|(_, places)| places)
 }

@@ -63,7 +63,7 @@ pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
             .on(device.name)
             .bound(bound_ns)
             .means(format!(
-                "For {}{} ({} of its window) collectives run longer than they need while the CPU has yet to launch what follows: {}. {}",
+                "For {}{} ({} of its window) collectives run longer than they need while the CPU has yet to launch what follows: {}. {} {}",
                 if is_least { "at least " } else { "" },
                 time(behind_ns),
                 percent(100.0 * share),
@@ -72,7 +72,8 @@ pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
                     true => format!("The bound, an estimate, is this and {} of idle time before late launches.", time(late_ns)),
                     false => rests_on(is_least, behind_ns, most_ns, late_ns),
                 },
-            ))
+                device.where_it_waits(),
+            ).trim_end())
             .with(
                 "wall",
                 "exposed communication, and idle time until late launches have started",

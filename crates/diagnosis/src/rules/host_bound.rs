@@ -61,6 +61,9 @@ fn late(facts: &Facts<'_>) -> Vec<Finding> {
             if share < LEAST_SHARE {
                 return None;
             }
+            let (left_ns, _, in_graph) =
+                super::launch_bound::without_graph_launch(&device, (late, late_pct));
+            let places = if in_graph.is_empty() { device.where_it_waits() } else { String::new() };
             let observation = format!(
                 "{} stands still for {} because the CPU launches the next work late ({} of {}).",
                 device.title(),
@@ -72,7 +75,7 @@ fn late(facts: &Facts<'_>) -> Vec<Finding> {
                 .level(Level::of_share(share))
                 .confidence(device.confidence_of_launches().min(Confidence::Medium))
                 .on(device.name)
-                .bound(late.saturating_add(device.unexplained_but_late_ns()))
+                .bound(left_ns.saturating_add(device.unexplained_but_late_ns()))
                 .with("wall", "idle until late launches", time(late))
                 .with(
                     format!("gaps.{}.all.host_ns", device.name),
@@ -86,8 +89,8 @@ fn late(facts: &Facts<'_>) -> Vec<Finding> {
                 );
             let late = [WallPart::Launch, WallPart::HostCompute];
             let text = format!(
-                "{}{}{}",
-                device.where_it_waits(),
+                "{places}{in_graph}{}{}{}",
+                device.late_kernel().map_or_else(String::new, |kernel| kernel.sentence()),
                 facts.in_one_iteration(&late),
                 device.costs_unrecorded()
             );

@@ -41,10 +41,12 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             ),
         };
         let (bound, late_pct) = device.late_with_start();
+        let (bound, late_pct, in_graph) = without_graph_launch(&device, (bound, late_pct));
         // (Where the GPU waits for something else, its launches cost nothing.)
         if late_pct < LEAST_PCT {
             return None;
         }
+        let places = if in_graph.is_empty() { device.where_it_waits() } else { String::new() };
         Some(
             Finding::fact(Rule::LaunchBound, "launch_bound", observation)
                 .level(Level::of_share(late_pct / 100.0))
@@ -53,9 +55,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 .confidence(device.confidence_of_launches())
                 .means(
                     format!(
-                        "Fewer or cheaper launches shorten it.{} {}{}",
+                        "Fewer or cheaper launches shorten it.{in_graph}{} {places}{}",
                         facts.in_one_iteration(&LATE),
-                        device.where_it_waits(),
                         device.costs_unrecorded()
                     )
                     .trim_end(),
@@ -66,6 +67,18 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 .with("wall", "idle until late launches have started", time(bound)),
         )
     }).collect()
+}
+
+/// Late launches without what one launch of a graph has of them, in ns and percent, and the sentence of that.
+pub(super) fn without_graph_launch(
+    device: &Device<'_>,
+    (ns, pct): (i64, f64),
+) -> (i64, f64, String) {
+    let Some(own) = device.in_graph_launch().filter(|own| own.ns <= ns && ns > 0) else {
+        return (ns, pct, String::new());
+    };
+    let left_ns = ns - own.ns;
+    (left_ns, pct * left_ns as f64 / ns as f64, own.sentence())
 }
 
 /// The median time from the launch of a kernel to its start: of kernels alone, as that of their durations.

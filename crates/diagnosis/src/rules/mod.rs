@@ -33,6 +33,7 @@ mod profiler;
 pub(crate) mod reads;
 mod short_kernels;
 mod slow_products;
+mod slow_transfer;
 mod steps;
 mod sync;
 mod without_profiler;

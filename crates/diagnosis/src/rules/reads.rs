@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use host::HostSlice;
 use report::units::{count, plural, time};
-use timeline::intervals::{Interval, holds, union};
+use timeline::intervals::{Interval, both, holds, length, union};
 use triage::WallPart;
 
 use crate::{Facts, Finding, Level, Rule};
@@ -52,6 +52,9 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         let window: i64 =
             facts.devices().map(|device| device.figures.idle.window_ns).max().unwrap_or(1);
         let share = spent as f64 / window.max(1) as f64;
+        let times = union(rows.iter().flat_map(|(_, row)| row.times.iter().copied()).collect());
+        let idle = |device: crate::facts::Device<'_>| length(&both(&device.gaps_told(), &times));
+        let idle_ns = facts.devices().map(idle).max().unwrap_or_default();
         let names: Vec<String> = rows
             .iter()
             .map(|(name, row)| (name, row.with_gpu_memcpy - row.compiling))
@@ -59,27 +62,31 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             .map(|(name, n)| format!("{} {name}", count(n)))
             .collect();
         let text = format!(
-            "{} read from the GPU ({} on the CPU{}){}.",
+            "{} read from the GPU{}: {}.",
             names.join(" and "),
-            time(spent),
-            slow_one(&rows),
-            places(&rows)
+            places(&rows),
+            match idle_ns {
+                0 => "it has work all the while".to_owned(),
+                ns => format!("it stands still for {} during them", time(ns)),
+            }
         );
         let finding = Finding::fact(
             Rule::Reads,
             if share < LEAST_SHARE { "negligible" } else { "reads_gpu" },
             text,
         );
-        // (Where the GPU has work all the while, they cost the run nothing.)
+        // (Where the GPU has work all the while, they cost the run nothing. After them it may stand still, too.)
         let after =
             |device: crate::facts::Device<'_>| device.wall(WallPart::HostWaits)?.share_pct.into();
-        let idle_pct: Option<f64> = facts.devices().filter_map(after).reduce(f64::max);
-        let is_idle =
-            facts.wall.is_empty() || idle_pct.is_some_and(|pct| pct >= 100.0 * LEAST_SHARE);
+        let after_pct: Option<f64> = facts.devices().filter_map(after).reduce(f64::max);
+        let idle_share = idle_ns as f64 / window.max(1) as f64;
+        let is_idle = facts.wall.is_empty()
+            || idle_share >= LEAST_SHARE
+            || after_pct.is_some_and(|pct| pct >= 100.0 * LEAST_SHARE);
         let finding = match (share < LEAST_SHARE, is_idle) {
             (true, _) => finding,
             (false, true) => finding
-                .level(Level::of_share(share))
+                .level(Level::of_share(idle_share))
                 .means("Each waits until its stream has done all that was launched before."),
             (false, false) => {
                 finding.means("Each waits for its stream; the GPU has work meanwhile.")
@@ -120,20 +127,6 @@ fn within(facts: &Facts<'_>, times: &[Interval], name: &str) -> u64 {
     let slices = facts.slices;
     let own = slices.ops.slices.iter().filter(|op| slices.name(op) == name);
     own.filter(|op| holds(times, op.start_ns)).count() as u64
-}
-
-/// Reads that take most of the time load code, or wait for all work before them: a sum over them and the others describes neither.
-fn slow_one(rows: &[(&str, &host::copies::Reads)]) -> String {
-    let [(_, row)] = rows else { return String::new() };
-    match row.slow {
-        Some((1, ns, median)) if ns.saturating_mul(2) >= row.reading_ns => {
-            format!("; one takes {}, the others {} (median)", time(ns), time(median))
-        }
-        Some((n, ns, median)) if ns.saturating_mul(2) >= row.reading_ns => {
-            format!("; {} take {}, the others {} each (median)", count(n), time(ns), time(median))
-        }
-        _ => String::new(),
-    }
 }
 
 /// Places that the sentence names.

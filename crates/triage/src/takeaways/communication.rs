@@ -13,7 +13,7 @@ const COMPARED_PCT: f64 = 50.0;
 const WAITING_PCT: f64 = 10.0;
 /// What a collective is compared with.
 const OF_SIZE: &str = "the fast ones of its size, or than the best rate of its group allows";
-const OF_PLACE: &str = "the fast ones at its place in launches of an equal graph";
+const OF_PLACE: &str = "the fast ones of its kernel in launches of an equal graph";
 /// Launches of a kernel are few if they are no more than this, and all of communication are so many times as many or more.
 const MOST_FEW: u64 = 20;
 const FEW_OF: u64 = 5;

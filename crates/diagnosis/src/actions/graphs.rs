@@ -1,0 +1,132 @@
+//! Whether a graph can launch what is launched one by one.
+
+use host::HostSlice;
+use host::class::Class;
+use report::units::{percent, plural};
+
+use crate::Facts;
+use crate::rules::reads::n_read;
+
+/// Why no graph can launch most of an iteration.
+#[derive(Clone, Copy)]
+pub(super) enum Obstacle {
+    /// The launches of most of the GPU's work are not in the file: an engine's, such as TensorRT's, which PyTorch does not launch. A share of
+    /// the GPU time, in percent.
+    Elsewhere(f64),
+    /// The CPU reads the sizes of an all-to-all from the GPU, so many times.
+    Sizes(usize),
+    /// Ranks communicate through the CPU, so many times.
+    OnCpu(usize),
+}
+
+impl Obstacle {
+    pub(super) fn sentence(self) -> String {
+        match self {
+            Self::Elsewhere(pct) => format!(
+                "The launches of {} of the GPU time are not in the file, as of an engine that PyTorch does not launch (TensorRT): graphs of \
+                 what PyTorch launches save little.",
+                percent(pct)
+            ),
+            Self::Sizes(n) => format!(
+                "A graph cannot launch such a step: it has an all-to-all, and the CPU reads from the GPU {} between the launches of an \
+                 iteration, as for its sizes.",
+                plural(n as u64, "time", "times")
+            ),
+            Self::OnCpu(n) => format!(
+                "A graph cannot launch such a step: the CPU communicates with other ranks {} between the launches of an iteration.",
+                plural(n as u64, "time", "times")
+            ),
+        }
+    }
+}
+
+/// What keeps graphs from launching most of an iteration.
+pub(super) fn obstacle(facts: &Facts<'_>) -> Option<Obstacle> {
+    if let Some(pct) = facts.launched_elsewhere() {
+        return Some(Obstacle::Elsewhere(pct));
+    }
+    let annotations = || facts.slices.annotations.iter();
+    let named = |part: &str| facts.slices.names_with(part);
+    let is_of = |names: &[bool], one: &HostSlice| names[facts.trace.name(one.row).0 as usize];
+    let gloo = named("gloo:");
+    let on_cpu = annotations().filter(|one| is_of(&gloo, one)).map(|one| one.start_ns);
+    match n_between_launches(facts, on_cpu) {
+        0 => {}
+        n => return Some(Obstacle::OnCpu(n)),
+    }
+    let exchanges = [named("alltoall"), named("all_to_all")];
+    let is_exchange = |one: &HostSlice| exchanges.iter().any(|names| is_of(names, one));
+    if !facts.slices.ops.slices.iter().chain(annotations()).any(is_exchange) {
+        return None;
+    }
+    let is_read = |one: &&host::links::GpuSlice| {
+        let name = facts.slices.name(&one.slice);
+        !one.is_kernel && (name.contains("DtoH") || name.contains("DeviceToHost"))
+    };
+    let reads = facts.gpu.linked().filter(is_read);
+    let n = n_between_launches(facts, reads.filter_map(|one| Some(one.launch?.start_ns)));
+    (n > 0).then_some(Obstacle::Sizes(n))
+}
+
+/// What keeps a graph from being captured: a capture ends with an error where the CPU reads a value (documentation of `torch.cuda.graph`),
+/// and torch.compile splits its graph there.
+pub(super) fn broken_by_reads(facts: &Facts<'_>) -> String {
+    let (between, all) = (reads_between_launches(facts) as u64, n_read(facts));
+    let count = report::units::count;
+    let of_all = if between < all { format!(" of {}", count(all)) } else { String::new() };
+    let (which, those) = match between {
+        0 => return String::new(),
+        1 if of_all.is_empty() => ("one is".to_owned(), "before and after it, or move it"),
+        // (M6 counts all.)
+        1 => (format!("1{of_all} is"), "before and after it, or move it"),
+        n => (format!("{}{of_all} are", count(n)), "between them, or move them"),
+    };
+    format!(
+        " A graph ends where the CPU reads a value from the GPU, and {which} read between the launches of an iteration: capture {those}."
+    )
+}
+
+/// Of the launches of an iteration, so many percent at least come before and after what interrupts it.
+const APART_PCT: usize = 5;
+
+/// How many values are read from the GPU in the middle of an iteration: after the last launch, as a loss is, one is in no graph's way.
+fn reads_between_launches(facts: &Facts<'_>) -> usize {
+    let ops = &facts.slices.ops;
+    let is_read = |op: &usize| {
+        matches!(facts.slices.name(&ops.slices[*op]), "aten::_local_scalar_dense" | "aten::nonzero")
+    };
+    let copies = facts.gpu.linked().filter(|one| !one.is_kernel).filter_map(|one| one.owner);
+    let mut reads: Vec<usize> = copies.filter_map(|owner| ops.chain(owner).find(is_read)).collect();
+    trace::sort(&mut reads);
+    reads.dedup();
+    n_between_launches(facts, reads.into_iter().map(|read| ops.slices[read].start_ns))
+}
+
+/// How many of these times lie in the middle of an iteration.
+fn n_between_launches(facts: &Facts<'_>, times: impl Iterator<Item = i64>) -> usize {
+    let mut times = times.peekable();
+    if times.peek().is_none() {
+        return 0;
+    }
+    let calls = &facts.slices.calls;
+    let is_launch = |call: &&HostSlice| facts.slices.class(call) == Class::Launch;
+    let mut launches: Vec<i64> = calls.iter().filter(is_launch).map(|call| call.start_ns).collect();
+    trace::sort(&mut launches);
+    let whole = vec![(i64::MIN, i64::MAX)];
+    let mut windows = facts
+        .iterations
+        .as_ref()
+        .map_or(whole, |iterations| iterations.list.iter().map(crate::Iteration::window).collect());
+    trace::sort(&mut windows);
+    let lies_between = |at_ns: &i64| {
+        let after = windows.partition_point(|(from, _)| from <= at_ns);
+        let window = after.checked_sub(1).and_then(|at| windows.get(at));
+        window.filter(|(_, to)| at_ns < to).is_some_and(|(from, to)| {
+            let at = |ns: i64| launches.partition_point(|launch| *launch < ns);
+            let (first, own, last) = (at(*from), at(*at_ns), at(*to));
+            let least = (last - first) * APART_PCT / 100;
+            own - first > least && last - own > least
+        })
+    };
+    times.filter(lies_between).count()
+}

@@ -1,0 +1,72 @@
+//! M10, where the sizes of collectives are recorded: what they take above the time that their bytes need over a slow link is waiting.
+
+use report::units::{bytes, count, time};
+use timeline::equal::larger_side;
+use timeline::intervals::{Interval, both, length, union};
+
+use crate::Facts;
+use crate::facts::Device;
+
+/// A slow link: 10 Gbit/s, in bytes a nanosecond.
+const SLOW_RATE: f64 = 1.0;
+/// What a collective takes to start on a slow link.
+const LATENCY_NS: i64 = 50_000;
+/// An all-reduce sends its bytes twice.
+const TIMES: i64 = 2;
+
+/// Collectives that take longer than their bytes need on a slow link.
+pub(super) struct Slow {
+    n: usize,
+    /// What they take above that.
+    ns: i64,
+    /// When of it no other kernel runs, as if each waited first.
+    pub(super) exposed: Vec<Interval>,
+    /// The one with most of it: its bytes and its time, and whether it is the first collective of the device in the file.
+    most: (i64, i64, bool),
+}
+
+impl Slow {
+    pub(super) fn of(facts: &Facts<'_>, device: &Device<'_>) -> Option<Self> {
+        let own = || facts.gpu.on(device.id()).filter(|one| one.is_communication);
+        let first_ns = own().map(|one| one.slice.start_ns).min()?;
+        let waits = own().filter_map(|one| {
+            let of = facts.details.collective(one.slice.row)?;
+            let bytes = larger_side(facts.details, facts.details.collectives.get(of as usize)?)?;
+            let needs_ns = (bytes.saturating_mul(TIMES) as f64 / SLOW_RATE) as i64 + LATENCY_NS;
+            let (start_ns, end_ns) = one.slice.interval();
+            let wait = (start_ns, end_ns.saturating_sub(needs_ns));
+            (wait.0 < wait.1).then_some((wait, bytes, one.slice.dur_ns()))
+        });
+        let waits: Vec<(Interval, i64, i64)> = waits.collect();
+        let ns = |wait: &Interval| wait.1.saturating_sub(wait.0);
+        let (most, bytes, taken_ns) = waits.iter().max_by_key(|(wait, ..)| ns(wait))?;
+        let times = union(waits.iter().map(|(wait, ..)| *wait).collect());
+        Some(Self {
+            n: waits.len(),
+            ns: waits.iter().fold(0, |sum, (wait, ..)| sum.saturating_add(ns(wait))),
+            exposed: both(&times, &device.exposed()),
+            most: (*bytes, *taken_ns, most.0 == first_ns),
+        })
+    }
+
+    pub(super) fn sentence(&self) -> String {
+        let (size, taken_ns, is_first) = self.most;
+        // (A profiler starts on each rank when that comes to it.)
+        let first = match is_first {
+            true => {
+                " That is the first collective in the file, which also waits for ranks that start later: look at a later step."
+            }
+            false => "",
+        };
+        format!(
+            "{} of them take longer than their bytes need on a slow link (1 GB/s and 50 µs): one moves {} in {}.{first} Above that, they take \
+             {} in all: at least that is waiting for other ranks, whose traces tell for which. {} of it is exposed, and the bound leaves \
+             it out.",
+            count(self.n as u64),
+            bytes(size.unsigned_abs()),
+            time(taken_ns),
+            time(self.ns),
+            time(length(&self.exposed))
+        )
+    }
+}

@@ -1,0 +1,88 @@
+//! Whether graphs are advised, on tiny traces: not where no graph can launch most of the work.
+
+#![allow(clippy::unwrap_used, reason = "a test: helpers fail as the tests do")]
+
+mod common;
+
+use common::{diagnosis, launch};
+use diagnosis::Action;
+use fixture::{Fixture, kernel, slice};
+
+/// What is done about launches in twenty steps of five short kernels of ops, launched every 50 us, with `more` in each step.
+fn action(more: impl Fn(&mut Fixture, i64)) -> Option<Action> {
+    let mut fixture = Fixture::default();
+    for n in 0..100_i64 {
+        let at = n * 50_000;
+        if n % 5 == 0 {
+            let step = format!("ProfilerStep#{}", n / 5);
+            fixture.push(slice("user_annotation", &step).at(at, 249_000).on(1, 1));
+        }
+        fixture.push(slice("cpu_op", "aten::add").at(at, 40_000).on(1, 1));
+        launch(
+            &mut fixture,
+            "at::native::vectorized_elementwise_kernel",
+            n + 1,
+            at,
+            at + 4_000,
+            3_000,
+        );
+        if n % 5 == 2 {
+            more(&mut fixture, at);
+        }
+    }
+    let found = diagnosis(fixture);
+    found.actions.into_iter().find(|one| ["M2", "M3"].contains(&&*one.rule))
+}
+
+/// A copy to the CPU in the op at `at`.
+fn read(fixture: &mut Fixture, at: i64) {
+    let call = slice("cuda_runtime", "cudaMemcpyAsync").at(at + 20_000, 10_000).on(1, 1);
+    fixture.push(call.link(10_000 + at));
+    fixture.push(
+        slice("gpu_memcpy", "Memcpy DtoH (Device -> Pageable)")
+            .at(at + 25_000, 1_000)
+            .link(10_000 + at),
+    );
+}
+
+#[test]
+fn graphs_are_advised_where_pytorch_launches_the_work_one_by_one() {
+    let action = action(|_, _| {}).unwrap();
+    assert_eq!((&*action.rule, action.remedy), ("M2", "cuda-graph"), "{action:?}");
+}
+
+#[test]
+fn an_engine_that_launches_most_of_the_work_takes_no_graph() {
+    // (Without a launch in the file, after one on the same stream.)
+    let of =
+        |ns: i64| action(move |fixture, at| fixture.push(kernel("trt_conv").at(at + 10_000, ns)));
+    let action = of(30_000).unwrap();
+    assert_eq!((&*action.rule, action.remedy), ("M3", "larger-batch"), "{action:?}");
+    let why = "The launches of 66.7% of the GPU time are not in the file";
+    assert!(action.hypothesis.contains(why), "{}", action.hypothesis);
+    assert_eq!(of(5_000).unwrap().remedy, "cuda-graph", "a little of it");
+}
+
+#[test]
+fn an_all_to_all_whose_sizes_the_cpu_reads_takes_no_graph() {
+    let exchange = |fixture: &mut Fixture, at| {
+        fixture.push(slice("cpu_op", "c10d::alltoall_base_").at(at + 6_000, 2_000).on(1, 1));
+    };
+    let both = action(|fixture, at| {
+        exchange(fixture, at);
+        read(fixture, at);
+    });
+    let both = both.unwrap();
+    assert_eq!(both.remedy, "larger-batch", "{both:?}");
+    assert!(both.hypothesis.contains("reads from the GPU 20 times between"), "{}", both.hypothesis);
+    assert_eq!(action(exchange).unwrap().remedy, "cuda-graph", "equal sizes");
+    assert_eq!(action(read).unwrap().remedy, "cuda-graph", "no exchange");
+    let gloo = |fixture: &mut Fixture, at| {
+        fixture.push(slice("user_annotation", "gloo:all_reduce").at(at + 6_000, 2_000).on(1, 1));
+    };
+    assert_eq!(
+        action(gloo).unwrap().remedy,
+        "larger-batch",
+        "ranks that communicate through the CPU"
+    );
+}

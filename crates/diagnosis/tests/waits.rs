@@ -1,0 +1,200 @@
+//! How long a device waits, and for what, on tiny traces: each figure is given where the file shows it, and not where it does not.
+
+#![allow(clippy::unwrap_used, reason = "a test: helpers fail as the tests do")]
+
+mod common;
+
+use common::{diagnosis, launch, with_details};
+use diagnosis::{Diagnosis, Finding};
+use fixture::{Fixture, kernel, slice};
+use trace::{Collective, Details};
+
+const REDUCE: &str = "ncclDevKernel_AllReduce_Sum_f32";
+const MS: i64 = 1_000_000;
+
+fn found<'a>(diagnosis: &'a Diagnosis, rule: &str) -> &'a Finding {
+    let found = diagnosis.findings.iter().find(|one| one.rule.id() == rule);
+    found.unwrap_or_else(|| panic!("{rule}: {:?}", diagnosis.findings))
+}
+
+#[test]
+fn a_place_of_a_graph_that_always_waits_has_no_fast_one_of_its_own() {
+    // Ten launches of a graph with two all-reduces of 50 us, the first of which takes `first_us` of the launch.
+    let with = |first_us: &dyn Fn(i64) -> i64| {
+        let mut fixture = Fixture::default();
+        for n in 0..10_i64 {
+            let (at, link) = (n * 2 * MS, n + 1);
+            let call = slice("cuda_runtime", "cudaGraphLaunch").at(at, 5_000).on(1, 1);
+            fixture.push(call.link(link));
+            fixture.push(kernel(REDUCE).at(at + 10_000, first_us(n) * 1_000).link(link));
+            fixture.push(kernel("gemm").at(at + MS, 900_000).link(link));
+            fixture.push(kernel(REDUCE).at(at + 1_900_000, 50_000).link(link));
+        }
+        let trace = fixture.finish();
+        let kernels =
+            (0..trace.len() as u32).filter(|row| trace.name_text(*row) != "cudaGraphLaunch");
+        let launches =
+            kernels.map(|row| (row, u32::from(trace.name_text(row) == "gemm"))).collect();
+        let said = with_details(&trace, &Details { launches, ..Details::default() });
+        found(&said, "M10").meaning.clone()
+    };
+    let waits = with(&|n| 300 + 40 * n);
+    assert!(
+        waits.contains("takes 480 µs at one place and 50.0 µs at another (medians)"),
+        "{waits}"
+    );
+    assert!(waits.contains("they take 4.30 ms in all"), "{waits}");
+    let larger = with(&|_| 480);
+    assert!(!larger.contains("they take"), "{larger}");
+}
+
+#[test]
+fn what_a_collective_takes_above_its_bytes_at_a_slow_link_is_waiting() {
+    let with = |us: i64, elements: i64| {
+        let (mut fixture, mut details) = (Fixture::default(), Details::default());
+        let (name, kind) =
+            (details.texts.intern("all_to_allv"), details.texts.intern("Float;0;[0,1];"));
+        let (in_elements, out_elements) = (elements, elements);
+        details.collectives.push(Collective {
+            name,
+            kind,
+            in_elements,
+            out_elements,
+            group_size: 2,
+        });
+        launch(&mut fixture, "gemm", 1, 0, 4_000, 500_000);
+        launch(&mut fixture, REDUCE, 2, 10_000, 504_000, us * 1_000);
+        details.collective_of.push((3, 0));
+        launch(&mut fixture, "gemm", 3, 20_000, 504_000 + us * 1_000, 500_000);
+        let said = with_details(&fixture.finish(), &details);
+        let finding = found(&said, "M10");
+        (finding.verdict, finding.meaning.clone(), said.actions)
+    };
+    // 24.6 kB take 0.05 ms twice on a slow link, and 0.05 ms to start.
+    let (verdict, meaning, actions) = with(7_640, 6_144);
+    assert_eq!(verdict, "waiting");
+    let said = "one moves 24.6 kB in 7.64 ms. That is the first collective in the file";
+    assert!(meaning.contains(said) || meaning.contains("24.0 KiB in 7.64 ms"), "{meaning}");
+    assert!(meaning.contains("they take 7.54 ms in all: at least that is waiting"), "{meaning}");
+    assert!(actions.iter().all(|action| action.rule != "M10"), "{actions:?}");
+    // 12 MB may take that long.
+    let (verdict, meaning, _) = with(7_640, 3_000_000);
+    assert_eq!(verdict, "exposed");
+    assert!(meaning.starts_with("Part of it may be waiting for other ranks"), "{meaning}");
+}
+
+#[test]
+fn reads_are_rated_by_the_idle_time_under_them() {
+    // A kernel of 100 ms and reads: the first waits for it, the others for nothing.
+    let with = |idle: i64| {
+        let mut fixture = Fixture::default();
+        launch(&mut fixture, "gemm", 1, 0, 10_000, 100 * MS);
+        for n in 0..5_i64 {
+            let (at, end) = match n {
+                0 => (20_000, 100 * MS + 20_000),
+                n => (101 * MS + n * 2 * idle, 101 * MS + n * 2 * idle + idle),
+            };
+            fixture.push(slice("cpu_op", "aten::nonzero").at(at, end - at).on(1, 1));
+            let call =
+                slice("cuda_runtime", "cudaMemcpyAsync").at(at + 1_000, end - at - 2_000).on(1, 1);
+            fixture.push(call.link(10 + n));
+            let copy = slice("gpu_memcpy", "Memcpy DtoH (Device -> Pageable)");
+            fixture.push(copy.at(end - 2_000, 1_000).link(10 + n));
+        }
+        let finding = found(&diagnosis(fixture), "M6").clone();
+        (finding.observation, finding.level)
+    };
+    let (few, low) = with(10_000);
+    assert!(few.starts_with("5 aten::nonzero read from the GPU"), "{few}");
+    assert!(
+        few.contains("it stands still for 44.0 µs during them") && !few.contains("100 ms"),
+        "{few}"
+    );
+    let (many, high) = with(20 * MS);
+    assert!(many.contains("it stands still for 80"), "{many}");
+    // (The highest level comes first.)
+    assert!(high < low, "{high:?} {low:?}");
+}
+
+#[test]
+fn idle_time_in_one_launch_of_a_graph_is_neither_between_launches_nor_outside_graphs() {
+    // Kernels of 30 us every 60 us; then a launch that takes `call_us`, of a graph of fifty.
+    let with = |call_us: i64| {
+        let mut fixture = Fixture::default();
+        for n in 0..20_i64 {
+            fixture.push(slice("cpu_op", "aten::mm").at(n * 60_000, 50_000).on(1, 1));
+            launch(&mut fixture, "gemm", n + 1, n * 60_000, n * 60_000 + 4_000, 30_000);
+        }
+        let at = 1_200_000;
+        let end = at + call_us * 1_000;
+        let call = slice("cuda_runtime", "cudaGraphLaunch").at(at, call_us * 1_000).on(1, 1);
+        fixture.push(call.link(100));
+        for n in 0..50_i64 {
+            fixture.push(kernel("gemm").at(end + n * 100_000, 100_000).link(100));
+        }
+        diagnosis(fixture)
+    };
+    let slow = with(3_000);
+    let headline = slow.headline.unwrap();
+    assert!(headline.contains("of it within one cudaGraphLaunch of 50 nodes"), "{headline}");
+    let late = slow.actions.iter().find(|one| ["M2", "M3"].contains(&&*one.rule));
+    assert!(
+        late.is_none_or(|one| one.bound_ns < MS && !one.hypothesis.contains("with_stack")),
+        "{late:?}"
+    );
+    assert!(!with(20).headline.unwrap_or_default().contains("nodes"));
+}
+
+#[test]
+fn the_kernel_before_which_most_late_time_lies_is_named() {
+    // Ten times: five products, and a kernel of which every launch comes `late_us` late.
+    let with = |late_us: i64, other_us: i64| {
+        let mut fixture = Fixture::default();
+        let (mut at, mut link) = (0, 0);
+        for _ in 0..10 {
+            for n in 0..6_i64 {
+                let gap = if n == 5 { late_us } else { other_us } * 1_000;
+                let name = if n == 5 { "linear_relu_square_kernel" } else { "gemm" };
+                fixture.push(slice("cpu_op", "aten::prepare").at(at, gap + 1_000).on(1, 1));
+                at += gap + 10_000;
+                link += 1;
+                launch(&mut fixture, name, link, at, at + 4_000, 500_000);
+                at += 510_000;
+            }
+        }
+        let said = diagnosis(fixture);
+        let action = said.actions.into_iter().find(|one| one.rule == "M3");
+        action.map(|one| (one.action, one.hypothesis)).unwrap_or_default()
+    };
+    let (action, why) = with(2_000, 10);
+    let expected = "Shorten what the CPU does before it launches linear_relu_square_kernel: 2.0";
+    assert!(action.starts_with(expected), "{action}");
+    assert!(why.contains("end with a launch of linear_relu_square_kernel: 10 times, 2.0"), "{why}");
+    let (action, why) = with(1_000, 1_000);
+    assert!(!action.contains("linear_relu") && !why.contains("linear_relu"), "{action} {why}");
+    assert!(action.starts_with("Shorten"), "{action}");
+}
+
+#[test]
+fn idle_time_of_which_nothing_is_recorded_stays_without_the_profiler() {
+    // Short kernels launched one by one, and in between `pause_ms` in which nothing is recorded.
+    let with = |pause_ms: i64| {
+        let mut fixture = Fixture::default();
+        for n in 0..200_i64 {
+            let at = n * 60_000 + if n < 100 { 0 } else { pause_ms * MS };
+            fixture.push(slice("cpu_op", "aten::add").at(at, 55_000).on(1, 1));
+            launch(&mut fixture, "elementwise", n + 1, at, at + 4_000, 40_000);
+        }
+        let said = diagnosis(fixture);
+        let late = said.findings.into_iter().find(|one| ["M2", "M3"].contains(&one.rule.id()));
+        late.map(|one| one.meaning).unwrap_or_default()
+    };
+    let paused = with(2);
+    let said = "between about 10.0 ms (the GPU's work, without communication, and 2.0";
+    assert!(paused.contains(said), "{paused}");
+    let without = with(0);
+    assert!(
+        without.contains("between about 8.00 ms (the GPU's work, without communication)"),
+        "{without}"
+    );
+}
