@@ -11,6 +11,7 @@ mod ranges;
 mod recording;
 mod set_up;
 mod timed;
+pub(crate) mod unseen;
 mod without;
 
 use std::cell::OnceCell;
@@ -33,7 +34,6 @@ use triage::{StageWall, TriageReport, WallPart, WallRow};
 use crate::Finding;
 use crate::iterations::{Iteration, Iterations, Run, wall_within};
 use crate::module_tree::ModuleTree;
-use crate::rules::orphans::left_out;
 
 pub use device::Device;
 pub(crate) use first_step::{FirstStep, SLOWS};
@@ -181,7 +181,7 @@ impl<'a> Facts<'a> {
             iteration_ns: None,
         };
         facts.iterations = Iterations::of(&Run { trace, slices, gpu, triage, details });
-        let unseen = left_out(&facts);
+        let unseen = unseen::left_out(&facts);
         if let Some(iterations) = &mut facts.iterations {
             iterations.left_out = unseen;
         }

@@ -174,6 +174,6 @@ fn passes_of_one_kind_are_called_by_it() {
         diagnosis(fixture).iterations.unwrap().section().intro.join(" ")
     };
     assert!(of(["EXTEND", "EXTEND"]).contains("6 prefills"), "{}", of(["EXTEND", "EXTEND"]));
-    assert!(of(["DECODE", "DECODE"]).contains("6 passes of decode"));
+    assert!(of(["DECODE", "DECODE"]).contains("6 decode passes"));
     assert!(of(["EXTEND", "DECODE"]).contains("6 passes of prefill or decode"));
 }

@@ -307,9 +307,7 @@ impl Iterations {
             Kind::ProfilerSteps => plural(n, "step of the profiler", "steps of the profiler"),
             Kind::EnginePasses => match &self.classes[..] {
                 [class] if class.name == "extend" => plural(n, "prefill", "prefills"),
-                [class] if class.name == "decode" => {
-                    plural(n, "pass of decode", "passes of decode")
-                }
+                [class] if class.name == "decode" => plural(n, "decode pass", "decode passes"),
                 _ => plural(n, "pass of prefill or decode", "passes of prefill or decode"),
             },
             Kind::OptimizerSteps => plural(

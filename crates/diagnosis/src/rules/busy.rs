@@ -5,7 +5,7 @@ use host::verdicts::Window;
 use report::units::{self, percent, time};
 use timeline::before_kineto::before_kineto;
 
-use super::orphans::left_out;
+use crate::facts::unseen::left_out;
 use crate::{Confidence, Facts, Finding, Level, Rule};
 
 /// Types of devices that are GPUs, as PyTorch numbers them (`c10/core/DeviceType.h`): CUDA and HIP.

@@ -26,7 +26,7 @@ mod memory;
 mod modules;
 mod occupancy;
 mod one_call;
-pub(crate) mod orphans;
+mod orphans;
 mod phases;
 mod precision;
 mod profiler;

@@ -2,6 +2,7 @@
 
 use report::units::{count, time};
 
+use crate::facts::unseen;
 use crate::{Facts, Finding, Rule};
 
 /// Of the GPU slices, and of the wall time: fewer change no figure.
@@ -9,30 +10,6 @@ const LEAST_SHARE: f64 = 0.01;
 
 /// Of the GPU time: less changes no figure that is printed.
 const LEAST_TIME: f64 = 0.02;
-/// Of the GPU time: where the launches of more are missing, figures of what the recording launched are not those of the run.
-const MUCH: f64 = 0.1;
-
-/// The GPU slices whose launches are missing in the middle of the recording, and their time.
-fn unseen(facts: &Facts<'_>) -> (u64, i64) {
-    let (links, before) = (&facts.host.links, facts.triage.before_window);
-    let n = (links.orphans as u64).saturating_sub(before.n_slices);
-    (n, links.orphan_ns.saturating_sub(before.total_ns))
-}
-
-/// That figures of what iterations launched leave out work whose launches are missing, where that is much of the GPU time.
-pub(crate) fn left_out(facts: &Facts<'_>) -> Option<String> {
-    let (n, ns) = unseen(facts);
-    let is_much = n > 0 && ns as f64 > MUCH * facts.busy_ns() as f64;
-    is_much.then(|| {
-        format!(
-            "The launches of {} of {} GPU slices ({}) are not in the file: what an iteration launched, and the GPU span of it, leave them out.",
-            count(n),
-            count(facts.host.links.gpu as u64),
-            time(ns)
-        )
-    })
-}
-
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let links = &facts.host.links;
     let is_few = (links.orphans as f64) < LEAST_SHARE * links.gpu as f64;
@@ -57,7 +34,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             of(n_before, before_ns)
         ));
     }
-    let (n_rest, rest_ns) = unseen(facts);
+    let (n_rest, rest_ns) = unseen::unseen(facts);
     if n_rest > 0 {
         said.push(format!(
             "The launches of {} are not in the file, though an earlier launch on their stream is: the profiler did not record the calls, or \
