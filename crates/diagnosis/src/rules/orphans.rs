@@ -10,6 +10,7 @@ const LEAST_SHARE: f64 = 0.01;
 
 /// Of the GPU time: less changes no figure that is printed.
 const LEAST_TIME: f64 = 0.02;
+
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let links = &facts.host.links;
     let is_few = (links.orphans as f64) < LEAST_SHARE * links.gpu as f64;
