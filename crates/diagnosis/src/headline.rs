@@ -99,24 +99,7 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
     }
     let share = percent(most.share_pct);
     let ns = time(most.total_ns);
-    let in_graph = of_row(facts, &most.device)
-        .filter(|_| is_of_cpu(most.part) && most.part != WallPart::Start)
-        .and_then(|device| Some(format!(", {}", device.in_graph_launch()?.part())))
-        .unwrap_or_default();
-    let mut text = match &late {
-        Some(Late { with_start: true, .. }) => {
-            format!("{gpu} waits for launches for {share} of {whole} ({ns}){in_graph}.")
-        }
-        Some(_) => {
-            format!(
-                "{gpu} is idle for {share} of {whole} ({ns}) because the CPU launches work late{in_graph}."
-            )
-        }
-        None => {
-            let (what, waits) = (state(facts, most)?, waiting(facts, most));
-            format!("{gpu} {what} for {share} of {whole} ({ns}{waits}){in_graph}.")
-        }
-    };
+    let mut text = lost_time(facts, most, late.as_ref())?;
     let no_cpu = facts.host.cpu_ops.ops.is_empty() && facts.slices.annotations.is_empty();
     if most.part == WallPart::Unexplained && no_cpu {
         // (Calls alone are what a recording of the GPU has.)
@@ -149,6 +132,30 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
         ));
     }
     Some(without_profiler(facts, findings, most, text))
+}
+
+/// The part of the wall time that is lost, with its share.
+fn lost_time(facts: &Facts<'_>, most: &WallRow, late: Option<&Late>) -> Option<String> {
+    let (gpu, whole) = (gpu_of(facts, most), facts.whole());
+    let (share, ns) = (percent(most.share_pct), time(most.total_ns));
+    let in_graph = of_row(facts, &most.device)
+        .filter(|_| is_of_cpu(most.part) && most.part != WallPart::Start)
+        .and_then(|device| Some(format!(", {}", device.in_graph_launch()?.part())))
+        .unwrap_or_default();
+    Some(match late {
+        Some(Late { with_start: true, .. }) => {
+            format!("{gpu} waits for launches for {share} of {whole} ({ns}){in_graph}.")
+        }
+        Some(_) => {
+            format!(
+                "{gpu} is idle for {share} of {whole} ({ns}) because the CPU launches work late{in_graph}."
+            )
+        }
+        None => {
+            let (what, waits) = (state(facts, most)?, waiting(facts, most));
+            format!("{gpu} {what} for {share} of {whole} ({ns}{waits}){in_graph}.")
+        }
+    })
 }
 
 /// All late launches of a device as one part.

@@ -1,6 +1,6 @@
 //! How long a device waits, and for what, on tiny traces: each figure is given where the file shows it, and not where it does not.
 
-#![allow(clippy::unwrap_used, reason = "a test: helpers fail as the tests do")]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test: helpers fail as the tests do")]
 
 mod common;
 

@@ -213,10 +213,7 @@ pub fn triage_kept(
     let seen = Seen {
         trace,
         before: lead
-            .map(|lead| {
-                let thread = lead::launching(trace, &devices);
-                lead::before_work(trace, &mut linker, sides.whole(), (lead, thread), time.span_ns)
-            })
+            .map(|it| lead::before_first(&devices, &mut linker, sides.whole(), it, time.span_ns))
             .unwrap_or_default(),
         time: &time,
         n_devices: devices.len(),
