@@ -21,9 +21,23 @@ pub(crate) fn lead(devices: &[Gpu<'_>], zero_ns: i64) -> Option<Interval> {
     first.min().map(|ns| (zero_ns, ns))
 }
 
+/// What the CPU does before the first GPU work of these devices.
+pub(crate) fn before_first(
+    devices: &[Gpu<'_>],
+    linker: &mut Linker<'_>,
+    host: &Host,
+    lead: Interval,
+    span_ns: i64,
+) -> Before {
+    devices.first().map_or_else(Before::default, |first| {
+        let thread = launching(first.trace, devices);
+        before_work(first.trace, linker, host, (lead, thread), span_ns)
+    })
+}
+
 /// The thread that launches the first GPU work, if its launch is recorded: others may wait for work of their own.
 #[inline(never)]
-pub(crate) fn launching(trace: &Trace, devices: &[Gpu<'_>]) -> Option<TrackId> {
+fn launching(trace: &Trace, devices: &[Gpu<'_>]) -> Option<TrackId> {
     let own = devices.iter().filter(|gpu| !gpu.is_empty());
     let first = own.min_by_key(|gpu| gpu.slice(0).start_ns)?;
     let link = trace.link(first.row(0))?;
@@ -37,7 +51,7 @@ pub(crate) fn launching(trace: &Trace, devices: &[Gpu<'_>]) -> Option<TrackId> {
 }
 
 /// What the CPU does in the `lead` before the first GPU work, whose span is `span_ns`.
-pub(crate) fn before_work(
+fn before_work(
     trace: &Trace,
     linker: &mut Linker<'_>,
     host: &Host,

@@ -213,10 +213,7 @@ pub fn triage_kept(
     let seen = Seen {
         trace,
         before: lead
-            .map(|lead| {
-                let thread = lead::launching(trace, &devices);
-                lead::before_work(trace, &mut linker, sides.whole(), (lead, thread), time.span_ns)
-            })
+            .map(|it| lead::before_first(&devices, &mut linker, sides.whole(), it, time.span_ns))
             .unwrap_or_default(),
         time: &time,
         n_devices: devices.len(),
@@ -226,8 +223,11 @@ pub fn triage_kept(
             .details
             .and_then(|details| devices.iter().find_map(|gpu| collectives::waiting(gpu, details))),
     };
-    let of_idle = idle.as_ref().map(|said| said.text.clone());
-    let idle_takeaways = of_idle.into_iter().chain(limits.as_ref().map(Limits::sentence)).collect();
+    let idle_takeaways = idle
+        .iter()
+        .map(|said| said.text.clone())
+        .chain(limits.as_ref().map(Limits::sentence))
+        .collect();
     let mut takeaways = takeaways::takeaways(&tables, &seen, limits.as_ref(), idle);
     // (What is captured does not run: the few slices between captures are no picture of the run.)
     if coverage.only_captures {
@@ -236,10 +236,7 @@ pub fn triage_kept(
     takeaways.extend(tables.plain_products.as_ref().map(PlainProducts::text));
     let lost_calls = sides.lost_calls();
     let cut = Cut::of(trace, &before, zero_ns);
-    let lost = [
-        unrecorded::calls_sentence(&lost_calls),
-        unrecorded::sentence(trace, &before, cut.as_ref()),
-    ];
+    let lost = unrecorded::sentences(trace, &before, &lost_calls, cut.as_ref());
     let displaced = tables.displaced.as_ref().map(Displaced::text);
     takeaways.splice(0..0, lost.into_iter().chain([displaced]).flatten());
     takeaways.extend(analysis::other_work(trace));
