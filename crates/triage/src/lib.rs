@@ -223,11 +223,8 @@ pub fn triage_kept(
             .details
             .and_then(|details| devices.iter().find_map(|gpu| collectives::waiting(gpu, details))),
     };
-    let idle_takeaways = idle
-        .iter()
-        .map(|said| said.text.clone())
-        .chain(limits.as_ref().map(Limits::sentence))
-        .collect();
+    let of_idle = idle.as_ref().map(|said| said.text.clone());
+    let idle_takeaways = of_idle.into_iter().chain(limits.as_ref().map(Limits::sentence)).collect();
     let mut takeaways = takeaways::takeaways(&tables, &seen, limits.as_ref(), idle);
     // (What is captured does not run: the few slices between captures are no picture of the run.)
     if coverage.only_captures {
@@ -237,8 +234,7 @@ pub fn triage_kept(
     let lost_calls = sides.lost_calls();
     let cut = Cut::of(trace, &before, zero_ns);
     let lost = unrecorded::sentences(trace, &before, &lost_calls, cut.as_ref());
-    let displaced = tables.displaced.as_ref().map(Displaced::text);
-    takeaways.splice(0..0, lost.into_iter().chain([displaced]).flatten());
+    takeaways.splice(0..0, lost.chain(tables.displaced.as_ref().map(Displaced::text)));
     takeaways.extend(analysis::other_work(trace));
     let before_window = BeforeWindowSum::of(&before.summary, !slices.without_before_window);
     let report = tables.report(Run {

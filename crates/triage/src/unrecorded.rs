@@ -19,8 +19,9 @@ pub(super) fn sentences(
     before: &BeforeWindowSlices,
     lost_calls: &[LostCalls],
     cut: Option<&Cut>,
-) -> [Option<String>; 2] {
-    [calls_sentence(lost_calls), sentence(trace, before, cut)]
+) -> impl Iterator<Item = String> {
+    let both = [calls_sentence(lost_calls), sentence(trace, before, cut)];
+    both.into_iter().flatten()
 }
 
 /// How many launches of kernels have no kernel, in a sentence. `None` where they are few, and where graphs are captured: what is
