@@ -258,11 +258,9 @@ fn before_figures(
     (lost_calls, cut): (&[LostCalls], Option<&Cut>),
     tables: &DeviceTables,
 ) -> Vec<String> {
-    let unrecorded =
-        [unrecorded::calls_sentence(lost_calls), unrecorded::sentence(trace, before, cut)];
     let displaced = tables.displaced.as_ref().filter(|found| found.is_much(None));
     let displaced = displaced.map(Displaced::text);
-    unrecorded.into_iter().chain([displaced]).flatten().collect()
+    unrecorded::sentences(trace, before, lost_calls, cut).chain(displaced).collect()
 }
 
 /// What the devices can do at most, if it is known what they are.

@@ -365,11 +365,12 @@ mod tests {
 
     #[test]
     fn kernels_of_graphs_are_told_from_copies_and_fills() {
-        let said = |graph_kernels: u64| {
-            let coverage =
-                Coverage { total_ns: 9, graph_slices: 1_120, graph_kernels, ..Coverage::default() };
-            coverage.sentence().unwrap()
+        let of = |graph_kernels, graph_ns| {
+            let known = Coverage { total_ns: 100, graph_slices: 1_120, ..Coverage::default() };
+            Coverage { graph_kernels, graph_ns, ..known }.sentence()
         };
+        let said = |graph_kernels: u64| of(graph_kernels, 90).unwrap();
+        assert_eq!(of(1_120, 4), None, "a twentieth of the GPU time changes no conclusion");
         let n = units::count(1_120);
         let (mixed, kernels) = (said(990), said(1_120));
         let expected = format!("Graphs launched {n} GPU slices (990 kernels), which map");

@@ -13,14 +13,21 @@ const LEAST_PCT: f64 = 5.0;
 /// As many may be lost at the end of any recording.
 const LEAST: i64 = 10;
 
+/// What the recording lost: calls, and kernels.
+pub(super) fn sentences(
+    trace: &Trace,
+    before: &BeforeWindowSlices,
+    lost_calls: &[LostCalls],
+    cut: Option<&Cut>,
+) -> impl Iterator<Item = String> {
+    let both = [calls_sentence(lost_calls), sentence(trace, before, cut)];
+    both.into_iter().flatten()
+}
+
 /// How many launches of kernels have no kernel, in a sentence. `None` where they are few, and where graphs are captured: what is
 /// captured does not run.
 #[inline(never)]
-pub(super) fn sentence(
-    trace: &Trace,
-    before: &BeforeWindowSlices,
-    cut: Option<&Cut>,
-) -> Option<String> {
+fn sentence(trace: &Trace, before: &BeforeWindowSlices, cut: Option<&Cut>) -> Option<String> {
     if captures(trace) {
         return None;
     }
@@ -119,7 +126,7 @@ impl LostCalls {
 }
 
 /// That calls were lost in the middle of the recording, in a sentence; `None` where none were.
-pub(super) fn calls_sentence(lost_calls: &[LostCalls]) -> Option<String> {
+fn calls_sentence(lost_calls: &[LostCalls]) -> Option<String> {
     let clause = LostCalls::clause(lost_calls)?;
     Some(format!(
         "{clause}: the profiler lost the calls and what they launched. Idle time then is left out."

@@ -70,7 +70,11 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 }
                 (None, excess) => {
                     let text = match (slow, excess) {
-                        (Some(slow), _) => slow.sentence(),
+                        (Some(slow), _) => {
+                            let given = given(facts);
+                            let text = slow.sentence(given.is_none());
+                            format!("{text} {}", given.unwrap_or_default()).trim_end().to_owned()
+                        }
                         (None, Some(excess)) => excess.sentence(),
                         (None, None) => unmatched(facts),
                     };
@@ -113,15 +117,18 @@ fn is_worth_a_word(device: &Device<'_>) -> bool {
 
 /// That nothing is known of what the other ranks do then, and why.
 fn unmatched(facts: &Facts<'_>) -> String {
-    let known = match (facts.matched.is_of_files(), facts.matched.why_none()) {
-        (false, _) => {
-            return "Part of it may be waiting for other ranks: only their traces tell.".to_owned();
-        }
-        (true, "") => "",
-        (true, why) => why,
-    };
-    let text = "Part of it may be waiting for other ranks. Their traces are given, and no collective of this rank could be matched with theirs.";
-    format!("{text} {known}").trim_end().to_owned()
+    match given(facts) {
+        None => "Part of it may be waiting for other ranks: only their traces tell.".to_owned(),
+        Some(given) => format!("Part of it may be waiting for other ranks. {given}"),
+    }
+}
+
+/// That the traces of other ranks tell nothing of this one, where they are given, and why.
+fn given(facts: &Facts<'_>) -> Option<String> {
+    let why = facts.matched.is_of_files().then(|| facts.matched.why_none())?;
+    let text =
+        "Their traces are given, and no collective of this rank could be matched with theirs.";
+    Some(format!("{text} {why}").trim_end().to_owned())
 }
 
 /// What limits the bound, where that is much less than the transfer; empty where nothing does.
