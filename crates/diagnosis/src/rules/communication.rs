@@ -70,11 +70,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 }
                 (None, excess) => {
                     let text = match (slow, excess) {
-                        (Some(slow), _) => {
-                            let given = given(facts);
-                            let text = slow.sentence(given.is_none());
-                            format!("{text} {}", given.unwrap_or_default()).trim_end().to_owned()
-                        }
+                        (Some(slow), _) => slow.sentence(given(facts)),
                         (None, Some(excess)) => excess.sentence(),
                         (None, None) => unmatched(facts),
                     };

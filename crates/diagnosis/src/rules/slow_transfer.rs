@@ -49,8 +49,8 @@ impl Slow {
         })
     }
 
-    /// `is_alone`: the traces of the other ranks are not given.
-    pub(super) fn sentence(&self, is_alone: bool) -> String {
+    /// `given`: that the traces of the other ranks are, and why they tell nothing.
+    pub(super) fn sentence(&self, given: Option<String>) -> String {
         let (size, taken_ns, is_first) = self.most;
         // (A profiler starts on each rank when that comes to it.)
         let first = match is_first {
@@ -59,15 +59,16 @@ impl Slow {
             }
             false => "",
         };
-        format!(
+        let text = format!(
             "{} of them take longer than their bytes need on a slow link (1 GB/s and 50 µs): one moves {} in {}.{first} Above that, they take \
              {} in all: at least that is waiting for other ranks{}. {} of it is exposed, and the bound leaves it out.",
             count(self.n as u64),
             bytes(size.unsigned_abs()),
             time(taken_ns),
             time(self.ns),
-            if is_alone { ", whose traces tell for which" } else { "" },
+            if given.is_none() { ", whose traces tell for which" } else { "" },
             time(length(&self.exposed))
-        )
+        );
+        format!("{text} {}", given.unwrap_or_default()).trim_end().to_owned()
     }
 }
