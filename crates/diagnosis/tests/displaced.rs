@@ -6,20 +6,9 @@ mod common;
 
 use common::{diagnosis, launch};
 use diagnosis::{Diagnosis, Rule};
-use fixture::{Fixture, kernel, slice};
+use fixture::{Fixture, LAYER_OF_MI300, kernel, slice};
 
 const US: i64 = 1_000;
-/// The kernels of a layer: name and time in us. One product has the name of another one, and another time.
-const LAYER: [(&str, i64); 8] = [
-    ("void rotary_embedding_kernel<c10::BFloat16, true>(long const*)", 5),
-    ("void (anonymous namespace)::store_kvcache<2048l, 4, false, long>(int)", 4),
-    ("paged_attention_ll4mi_QKV_mfma16_kernel", 43),
-    ("Cijk_Alik_Bljk_BBS_BH_MT16x16x512", 20),
-    ("_ZN5aiter24add_rmsnorm_quant_kernelIDF16bDF16bLi256EEEvPT0_", 4),
-    ("Cijk_Alik_Bljk_BBS_BH_MT32x16x512", 90),
-    ("_ZN7sgl_hip10activation18act_and_mul_kernelI14__hip_bfloat16EEvPS3_", 9),
-    ("Cijk_Alik_Bljk_BBS_BH_MT16x16x512", 43),
-];
 
 /// A graph of twelve layers whose names move by three kernels, then so many products of 100 us.
 fn and_products(n: i64) -> Diagnosis {
@@ -31,7 +20,7 @@ fn and_products(n: i64) -> Diagnosis {
     let mut at_ns = 20 * US;
     for at in 0..96_usize {
         let moved = 3 * (usize::from(at >= 20) + usize::from(at >= 52));
-        let (name, us) = (LAYER[(at - moved) % 8].0, LAYER[at % 8].1);
+        let (name, us) = (LAYER_OF_MI300[(at - moved) % 8].0, LAYER_OF_MI300[at % 8].1);
         fixture.push(kernel(name).at(at_ns, us * US + at as i64 * 7).on(0, 7).link(1));
         at_ns += us * US + US;
     }

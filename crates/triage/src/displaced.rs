@@ -286,26 +286,16 @@ impl Times {
 #[cfg(test)]
 mod tests {
     use crate::{FuseRow, Note, Sources, TriageOptions, TriageReport, triage};
-    use fixture::{Fixture, kernel, slice};
+    use fixture::{Fixture, LAYER_OF_MI300, kernel, slice};
 
     const US: i64 = 1_000;
     const DEVICE: &str = r#"[{"id": 0, "name": "AMD Instinct MI300X", "warpSize": 64}]"#;
-    /// The kernels of a layer: name and time in us. One product has the name of another one, and another time.
-    const LAYER: [(&str, i64); 8] = [
-        ("void rotary_embedding_kernel<c10::BFloat16, true>(long const*)", 5),
-        ("void (anonymous namespace)::store_kvcache<2048l, 4, false, long>(int)", 4),
-        ("paged_attention_ll4mi_QKV_mfma16_kernel", 43),
-        ("Cijk_Alik_Bljk_BBS_BH_MT16x16x512", 20),
-        ("_ZN5aiter24add_rmsnorm_quant_kernelIDF16bDF16bLi256EEEvPT0_", 4),
-        ("Cijk_Alik_Bljk_BBS_BH_MT32x16x512", 90),
-        ("_ZN7sgl_hip10activation18act_and_mul_kernelI14__hip_bfloat16EEvPS3_", 9),
-        ("Cijk_Alik_Bljk_BBS_BH_MT16x16x512", 43),
-    ];
 
     /// Twelve layers in a graph of ROCm: the names of the kernels from `from` on are those of `by` kernels before, and later those of twice as many; with `more` a layer has
     /// a kernel more, in names and times.
     fn run(from: usize, by: usize, more: bool) -> TriageReport {
-        let mut kernels: Vec<(&str, i64)> = LAYER.iter().copied().cycle().take(96).collect();
+        let mut kernels: Vec<(&str, i64)> =
+            LAYER_OF_MI300.iter().copied().cycle().take(96).collect();
         if more {
             kernels.insert(35, ("void at::native::copy(int)", 12));
         }
@@ -341,7 +331,7 @@ mod tests {
     }
 
     fn layers() -> Vec<(&'static str, i64)> {
-        LAYER.iter().copied().cycle().take(96).collect()
+        LAYER_OF_MI300.iter().copied().cycle().take(96).collect()
     }
 
     /// A displaced graph, then so many times a product of 100 us and a copy of pageable memory of 60 us, on device 0.
@@ -384,7 +374,7 @@ mod tests {
             displaced
                 .overlap
                 .iter()
-                .all(|row| !LAYER.iter().any(|(name, _)| *name == row.kernel_name))
+                .all(|row| !LAYER_OF_MI300.iter().any(|(name, _)| *name == row.kernel_name))
         );
     }
 
