@@ -6,7 +6,7 @@ import { after, before, describe, test } from "node:test";
 
 import { samples, scratch, shared } from "./environment.mjs";
 import { accessibilityFaults, drop, launch } from "./harness.mjs";
-import { PATIENCE, accompanied, card, chosen, dropped as droppedIn, id, ofCli, ofPage, role, rows, sample, settled, triaged, view } from "./page.mjs";
+import { PATIENCE, accompanied, card, dropped as droppedIn, id, ofCli, ofPage, role, rows, sample, settled, showsOption, triaged, view } from "./page.mjs";
 
 let browser;
 before(async () => { browser = await launch(); });
@@ -29,7 +29,7 @@ describe("a pair", { skip: shared() === undefined }, () => {
     await page.waitForSelector("[data-testid=role]", PATIENCE);
     await view(page, "triage");
     await accompanied(page, 1);
-    assert.equal(await chosen(page, CAPTURE), `Capture for ${FORMAL}`);
+    await showsOption(role(page, CAPTURE), `Capture for ${FORMAL}`);
     assert.equal(await role(page, FORMAL).count(), 0, "what has a companion is none itself");
     assert.equal(await card(page, FORMAL).locator("[aria-pressed=true]").count(), 1, "the measured trace is shown, whichever was first");
 
@@ -85,7 +85,7 @@ describe("a pair", { skip: shared() === undefined }, () => {
     await settled(page);
     for (const [kind, n] of [["vllm", 421], ["sglang", 544]]) {
       const formal = `mi300_${kind}_decode_formal.json.gz`;
-      assert.equal(await chosen(page, `mi300_${kind}_decode_capture.json.gz`), `Capture for ${formal}`);
+      await showsOption(role(page, `mi300_${kind}_decode_capture.json.gz`), `Capture for ${formal}`);
       const mapped = async () => {
         await card(page, formal).locator(".file-card-main").click();
         await view(page, "triage");
@@ -165,7 +165,7 @@ describe("a mapping trace", () => {
     await view(page, "triage");
     await accompanied(page, 1);
     assert.equal(await id(page, "role-question").count(), 0);
-    assert.equal(await chosen(page, "mapping.json"), "Mapping trace for formal.json");
+    await showsOption(role(page, "mapping.json"), "Mapping trace for formal.json");
     assert.equal(await page.locator(".companion.read").count(), 1);
     const table = await rows(page, "kernel-table");
     assert.deepEqual(table.map((row) => [row.cpu_op, row.mapping_confidence]).sort(), [0, 1, 2].map((at) => [`my::op${at}`, "mapping"]));
@@ -228,7 +228,7 @@ describe("two runs", { skip: shared() === undefined }, () => {
     await card(page, a).locator(".file-card-main").click();
     await view(page, "compare");
     // With two runs open it is the other one already.
-    assert.equal(await id(page, "compare-with").locator("option:checked").textContent(), b);
+    await showsOption(id(page, "compare-with"), b);
     await id(page, "guard").waitFor(PATIENCE);
   }
 
@@ -264,7 +264,7 @@ describe("two runs", { skip: shared() === undefined }, () => {
     assert.deepEqual(seen, { a: sum(a), b: sum(b) }, "nothing is left out");
     assert.equal(await page.evaluate(() => location.hash), "#v=1&view=compare", "the address says nothing of the traces");
     for (const name of ["stages", "categories", "fuse"]) assert.equal(await id(page, `table-compare-${name}`).count(), 1, name);
-    assert.equal(await chosen(page, B), "Measured trace");
+    await showsOption(role(page, B), "Measured trace");
     await session.close();
   });
 

@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 
 import { cli, samples, scratch, shared } from "./environment.mjs";
 import { accessibilityFaults, download, drop, launch } from "./harness.mjs";
-import { PATIENCE, TEXTS, ZIP, accompanied, card, chosen, dropped, example, id, ofCli, ofPage, role, rows, sample, settled, triaged, view } from "./page.mjs";
+import { PATIENCE, TEXTS, ZIP, accompanied, card, dropped, example, id, ofCli, ofPage, role, rows, sample, settled, showsOption, triaged, view } from "./page.mjs";
 
 let browser;
 before(async () => { browser = await launch(); });
@@ -58,7 +58,7 @@ test("a kernel map is exported as the command line does, and one beside a trace 
   const alone = (await rows(page, "kernel-table")).map(ofPage);
   await drop(page, "body", [map]);
   await accompanied(page, 1);
-  assert.equal(await chosen(page, MAP), "Kernel map for example.json.gz");
+  await showsOption(role(page, MAP), "Kernel map for example.json.gz");
   assert.match(await card(page, MAP).getByTestId("file-status").textContent(), /^Kernel map · \d+ kernels · /);
   assert.match(await id(page, "companion").textContent(), /^Kernel map.*kernel_map\.json.*maps kernels to ops and Python lines, by kernel name/);
   const table = await rows(page, "kernel-table");
@@ -145,7 +145,7 @@ describe("with real traces", { skip: shared() === undefined }, () => {
     const alone = await dropped(browser, [sample(FORMAL), map]);
     await view(alone.page, "triage");
     await accompanied(alone.page, 1);
-    assert.equal(await chosen(alone.page, MAP), `Kernel map for ${FORMAL}`);
+    await showsOption(role(alone.page, MAP), `Kernel map for ${FORMAL}`);
     assert.match(await id(alone.page, "view-triage").textContent(), /421 of them map to ops/);
     await artifactsAre(alone.page, await triaged(sample(FORMAL), "--map", map));
     await alone.close();

@@ -1,4 +1,5 @@
 // What a person does on the page, for tests of several files, and what the command line makes of the same files.
+import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
@@ -59,7 +60,15 @@ export async function dropped(browser, files, options) {
 
 export const card = (page, name) => page.getByTestId("file-card").filter({ has: page.locator("bdi", { hasText: name }) });
 export const role = (page, name) => card(page, name).getByTestId("role");
-export const chosen = (page, name) => role(page, name).evaluate((field) => field.selectedOptions[0].label);
+
+/// Waits until a select field shows this option. The page sets it after a rendering, and lets the browser do other things between
+/// the two where the rendering took long: the text around it can be there before.
+export async function showsOption(field, label) {
+  const shown = () => field.evaluate((field) => field.selectedOptions[0]?.label);
+  const ends = Date.now() + PATIENCE.timeout;
+  while ((await shown()) !== label && Date.now() < ends) await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.equal(await shown(), label);
+}
 
 /// Waits until no file is being worked on.
 export async function settled(page) {

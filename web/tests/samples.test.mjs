@@ -5,7 +5,7 @@ import { after, before, describe, test } from "node:test";
 
 import { ownTrace, ownTruth, tally } from "./environment.mjs";
 import { download, drop, launch, open } from "./harness.mjs";
-import { PATIENCE, accompanied, chosen, dropped, id, ofCli, ofPage, rows, settled, triaged, view } from "./page.mjs";
+import { PATIENCE, accompanied, dropped, id, ofCli, ofPage, role, rows, settled, showsOption, triaged, view } from "./page.mjs";
 import { inspect } from "./perfetto.mjs";
 import { countSlices, readTrace, textOf } from "./reference.mjs";
 
@@ -48,7 +48,7 @@ describe("our own samples", () => {
     await page.waitForSelector("[data-testid=role]", PATIENCE);
     await view(page, "triage");
     await accompanied(page, 1);
-    assert.equal(await chosen(page, path.basename(capture)), `Capture for ${path.basename(formal)}`);
+    await showsOption(role(page, path.basename(capture)), `Capture for ${path.basename(formal)}`);
     const table = await rows(page, "kernel-table");
     const replayed = table.filter((row) => row.mapping_confidence === "replay");
     assert.equal(replayed.reduce((n, row) => n + Number(row.launches), 0), ownTruth(formal).gpu.n_kernels);
