@@ -24,6 +24,17 @@ pub fn is_channels_first(name: &str) -> bool {
     CHANNELS_FIRST.iter().any(|part| name.contains(part))
 }
 
+/// Kernels of PyTorch's group norm (`aten/src/ATen/native/cuda/group_norm_kernel.cu`).
+const GROUP_NORM: [&str; 2] =
+    ["ComputeFusedParamsCUDAKernel", "ComputeBackwardFusedParamsCUDAKernel"];
+
+/// Whether a kernel is of a group norm, one for each. PyTorch has group norms for channels that come first alone: others make their input
+/// contiguous, which a copy does, and what they write has its channels first again (measured: docs/measured.md).
+#[must_use]
+pub fn is_group_norm(name: &str) -> bool {
+    GROUP_NORM.iter().any(|part| name.contains(part))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

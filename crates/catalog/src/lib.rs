@@ -39,7 +39,7 @@ pub use facts::{
 pub use family::Family;
 pub use head::head;
 pub use inductor::is_bare_inductor_name;
-pub use layout::is_channels_first;
+pub use layout::{is_channels_first, is_group_norm};
 
 /// What the file's raw category says a GPU event is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

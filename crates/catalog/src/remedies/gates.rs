@@ -150,6 +150,8 @@ pub struct RunFacts {
     pub half: Option<bool>,
     /// The GPU has faster convolutions for images whose channels come last, in the number format of the convolutions.
     pub faster_nhwc: Option<bool>,
+    /// Group norms stand between the convolutions, which put the channels first again.
+    pub group_norms: Option<bool>,
     /// The data loader loads in the process that trains (`num_workers=0`).
     pub single_process_loader: Option<bool>,
     /// The NVIDIA compute capability as `major * 10 + minor`: 90 is an H100.
@@ -217,6 +219,8 @@ pub enum Gate {
     Precision,
     /// What the GPU has for images whose channels come last.
     Nhwc,
+    /// What norms do with such images.
+    GroupNorms,
     /// How the data loader works.
     Loader,
     /// The compute capability.
@@ -282,6 +286,8 @@ pub struct Gates {
     pub half: Option<bool>,
     /// Whether convolutions are faster where the channels come last.
     pub faster_nhwc: Option<bool>,
+    /// Group norms stand between the convolutions, which put the channels first again.
+    pub group_norms: Option<bool>,
     /// Whether the data loader loads in the process that trains.
     pub single_process_loader: Option<bool>,
     /// The least and the greatest NVIDIA compute capability. GPUs of other vendors pass.
@@ -330,6 +336,7 @@ pub(crate) const OPEN: Gates = Gates {
     equal_inputs: None,
     half: None,
     faster_nhwc: None,
+    group_norms: None,
     single_process_loader: None,
     sm: None,
     compiled: None,
@@ -381,6 +388,7 @@ impl Gates {
             equal_inputs,
             half,
             faster_nhwc,
+            group_norms,
             single_process_loader,
             sm: _,
             compiled,
@@ -414,6 +422,7 @@ impl Gates {
             (agrees(equal_inputs, facts.equal_inputs), Gate::EqualInputs),
             (agrees(half, facts.half), Gate::Precision),
             (agrees(faster_nhwc, facts.faster_nhwc), Gate::Nhwc),
+            (agrees(group_norms, facts.group_norms), Gate::GroupNorms),
             (agrees(single_process_loader, facts.single_process_loader), Gate::Loader),
             (self.allows_capability(facts), Gate::Capability),
             (agrees(compiled, facts.compiled), Gate::Compiled),

@@ -411,6 +411,7 @@ pub(super) const REMEDIES: &[Remedy] = &[
             stacks: OWN_CODE,
             compiled: Some(false),
             faster_nhwc: Some(true),
+            group_norms: Some(false),
             ..OPEN
         },
     },
@@ -426,6 +427,7 @@ pub(super) const REMEDIES: &[Remedy] = &[
             platforms: &[Platform::Rocm],
             stacks: OWN_CODE,
             compiled: Some(false),
+            group_norms: Some(false),
             ..OPEN
         },
     },

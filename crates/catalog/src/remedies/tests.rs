@@ -25,6 +25,7 @@ const TRAINING: RunFacts = RunFacts {
     zero_grad: None,
     equal_inputs: None,
     faster_nhwc: None,
+    group_norms: Some(false),
     half: None,
     single_process_loader: None,
     sm: Some(90),

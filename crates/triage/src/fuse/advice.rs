@@ -191,6 +191,7 @@ pub(super) fn facts(
         faster_nhwc: chain
             .filter(|chain| chain.id == "K09")
             .and_then(|_| has_faster_nhwc(lanes, run.sm, candidate.stage)),
+        group_norms: Some(has_group_norms(lanes, candidate)),
         ..run
     }
 }
@@ -218,6 +219,15 @@ fn has_faster_nhwc(lanes: &Lanes<'_>, sm: Option<u32>, stage: usize) -> Option<b
             && catalog::facts(lanes.name_of(code.work)).dtype == Some("fp16")
     };
     Some(sm >= TF32 || sm >= TENSOR_CORES && places.any(is_half))
+}
+
+/// Whether the stage has a group norm for every second find or more.
+fn has_group_norms(lanes: &Lanes<'_>, candidate: &Candidate) -> bool {
+    let of_stage = lanes.runs.iter().filter(|run| run.stage == candidate.stage);
+    let mut places = of_stage.flat_map(|run| run.from..run.to);
+    let least = candidate.split.len().div_ceil(2).max(1);
+    let is_norm = |at: &usize| catalog::is_group_norm(lanes.name_of(lanes.code(*at).work));
+    places.by_ref().filter(is_norm).nth(least - 1).is_some()
 }
 
 /// What stands between the products of an attention. It is not known, so that nothing is advised, where the single ops are

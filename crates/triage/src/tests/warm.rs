@@ -83,6 +83,17 @@ fn batch_norms_and_poolings_do_not_go_away_with_the_layout_changes() {
 }
 
 #[test]
+fn channels_last_is_not_advised_where_group_norms_put_the_channels_first() {
+    const NORM: &str =
+        "void at::native::(anonymous namespace)::ComputeFusedParamsCUDAKernel<float>(long)";
+    let of = |kernels: &[&str]| layout_change(&steps((8, 0), kernels, kernels)).is_some();
+    let change = [TO_NHWC, CONV, TO_NCHW];
+    assert!(!of(&[&change[..], &[NORM]].concat()), "one after each convolution");
+    let many = change.repeat(6);
+    assert!(of(&[&many[..], &[NORM]].concat()), "one after six");
+}
+
+#[test]
 fn tables_say_which_iterations_they_count() {
     let cold = titles(&steps((7, 0), TRANSPOSED, TRANSPOSED));
     let all = "(all 5 iterations, including the cold one at the beginning)";
