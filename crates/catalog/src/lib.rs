@@ -15,6 +15,7 @@ pub mod architectures;
 mod category;
 mod copies;
 mod cpu_op;
+pub mod cpu_work;
 pub mod devices;
 pub mod facts;
 mod family;

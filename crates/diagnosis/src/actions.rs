@@ -160,6 +160,10 @@ fn launches_late(facts: &Facts<'_>, finding: &Finding) -> bool {
 
 /// The remedies for a finding, the one that fits best first; empty where it is a fact, or where another finding has the cure.
 fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
+    let device = facts.device_of(finding).filter(|_| finding.verdict == "host_bound");
+    if let Some(work) = device.as_ref().and_then(Device::one_work) {
+        return work.kind.remedies();
+    }
     match (finding.rule, finding.verdict) {
         (Rule::HostBound, "in_one_call") => &[],
         (Rule::HostBound, "ddp_buffers") => &["own-buffers"],

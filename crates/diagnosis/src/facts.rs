@@ -5,6 +5,7 @@ mod device;
 mod first_step;
 mod late_kernel;
 mod loader;
+mod long_calls;
 mod one_call;
 mod places;
 mod ranges;
@@ -37,6 +38,7 @@ use crate::module_tree::ModuleTree;
 
 pub use device::Device;
 pub(crate) use first_step::{FirstStep, SLOWS};
+pub(crate) use long_calls::OneWork;
 pub use ranges::InRanges;
 pub use set_up::Sets;
 
@@ -105,6 +107,8 @@ pub struct Facts<'a> {
     replayed: OnceCell<Vec<without::Replayed>>,
     /// By device: when a data loader holds it up.
     held_by_loader: OnceCell<Vec<Vec<Interval>>>,
+    /// By device: what the CPU does in one long call while it waits.
+    long_calls: OnceCell<Vec<long_calls::LongCalls>>,
     /// By device: its idle time in annotations.
     in_ranges: OnceCell<Vec<Option<InRanges>>>,
     /// What collectives of several devices tell of each other.
@@ -175,6 +179,7 @@ impl<'a> Facts<'a> {
             timed: OnceCell::new(),
             replayed: OnceCell::new(),
             held_by_loader: OnceCell::new(),
+            long_calls: OnceCell::new(),
             in_ranges: OnceCell::new(),
             matched: Matched::default(),
             has_others: false,

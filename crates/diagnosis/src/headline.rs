@@ -20,6 +20,10 @@ pub(crate) const STACKS: &str =
 pub(crate) const SLOWED: &str =
     " Recording slows launches: without the profiler, the GPU's own work may be the limit.";
 
+/// The same of what Python does between launches.
+pub(crate) const SLOWED_PYTHON: &str =
+    " Recording slows Python: without the profiler, the GPU's own work may be the limit.";
+
 /// A part of the wall time is worth the first sentence from this share of the window on, in percent.
 pub(crate) const LEAST_PCT: f64 = 10.0;
 
@@ -142,18 +146,22 @@ fn lost_time(facts: &Facts<'_>, most: &WallRow, late: Option<&Late>) -> Option<S
         .filter(|_| is_of_cpu(most.part) && most.part != WallPart::Start)
         .and_then(|device| Some(format!(", {}", device.in_graph_launch()?.part())))
         .unwrap_or_default();
+    let of_work = of_row(facts, &most.device)
+        .filter(|_| late.is_some() || most.part == WallPart::HostCompute)
+        .and_then(|device| Some(device.one_work()?.part()))
+        .unwrap_or_default();
     Some(match late {
         Some(Late { with_start: true, .. }) => {
             format!("{gpu} waits for launches for {share} of {whole} ({ns}){in_graph}.")
         }
         Some(_) => {
             format!(
-                "{gpu} is idle for {share} of {whole} ({ns}) because the CPU launches work late{in_graph}."
+                "{gpu} is idle for {share} of {whole} ({ns}) because the CPU launches work late{in_graph}{of_work}."
             )
         }
         None => {
             let (what, waits) = (state(facts, most)?, waiting(facts, most));
-            format!("{gpu} {what} for {share} of {whole} ({ns}{waits}){in_graph}.")
+            format!("{gpu} {what} for {share} of {whole} ({ns}{waits}){in_graph}{of_work}.")
         }
     })
 }
@@ -236,10 +244,15 @@ fn recorded(facts: &Facts<'_>, findings: &[Finding], most: &WallRow) -> &'static
         let is_it = |found: &Finding| found.rule == Rule::Profiler && found.verdict == "inflated";
         most.part != WallPart::Start && findings.iter().any(is_it)
     };
-    match of_launches && device.is_some_and(|device| device.slowed_by_recording().is_some()) {
-        true => SLOWED,
-        false if has_stacks() => STACKS,
-        false => "",
+    // (One long call is as long without stacks.)
+    if device.as_ref().is_some_and(|device| device.one_work().is_some()) {
+        return "";
+    }
+    match (device.is_some_and(|device| device.slowed_by_recording().is_some()), of_launches) {
+        (true, true) => SLOWED,
+        (true, false) => SLOWED_PYTHON,
+        (false, _) if has_stacks() => STACKS,
+        (false, _) => "",
     }
 }
 

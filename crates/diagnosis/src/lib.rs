@@ -147,7 +147,7 @@ impl Diagnosis {
             // (The headline says it, or the CPU's times are not what the run waits for.)
             (Rule::Profiler, "inflated") => {
                 let is_said = |said: &String| {
-                    [headline::STACKS, headline::SLOWED, facts::SLOWS]
+                    [headline::STACKS, headline::SLOWED, headline::SLOWED_PYTHON, facts::SLOWS]
                         .into_iter()
                         .any(|slowed| said.contains(slowed))
                 };

@@ -138,6 +138,21 @@ pub fn idle_places(
     (0..).zip(&gpu.devices).map(of_device).collect()
 }
 
+/// The idle parts of a device before the launches that end them, within some windows (disjoint, by start): of each launching thread, disjoint
+/// and by start.
+#[must_use]
+pub fn idle_parts(
+    slices: &Slices<'_>,
+    gpu: &GpuSide,
+    device: DeviceId,
+    within: &[Interval],
+) -> Vec<(ThreadId, Vec<Interval>)> {
+    let of_threads = parts(slices, gpu, device, Some(within)).into_iter();
+    of_threads
+        .map(|(thread, Parts(all))| (thread, all.into_iter().map(|(part, _)| part).collect()))
+        .collect()
+}
+
 /// The idle parts of a device before the launches that end them, by launching thread.
 fn parts(
     slices: &Slices<'_>,

@@ -736,6 +736,31 @@ pub(super) const REMEDIES: &[Remedy] = &[
         gates: Gates { executions: &[Execution::Eager, Execution::Compiled], ..OPEN },
     },
     Remedy {
+        id: "collect-rarely",
+        what: "no garbage collection in the step",
+        action: "Do not call gc.collect in the step: call it every few hundred steps, or after them.",
+        why: "It visits every object of Python, and launches nothing meanwhile.",
+        check: "In a new trace, no step calls gc.collect.",
+        gates: Gates { platforms: KNOWN_GPU, ..OPEN },
+    },
+    Remedy {
+        id: "random-on-gpu",
+        what: "random numbers made on the GPU",
+        action: "Make these random numbers on the GPU: pass device=\"cuda\" to the call. (They are others than those of the CPU with the same \
+                 seed.)",
+        why: "The CPU makes them one after the other, and launches nothing meanwhile.",
+        check: "In a new trace, the ops that make them launch kernels.",
+        gates: Gates { platforms: KNOWN_GPU, ..OPEN },
+    },
+    Remedy {
+        id: "compute-on-gpu",
+        what: "this computation on the GPU, or in the data loader",
+        action: "Compute this on the GPU (copy its inputs there first), or ahead of the step, as in the processes of the data loader.",
+        why: "The CPU computes, and launches nothing meanwhile.",
+        check: "In a new trace, these ops launch kernels, or are gone from the step.",
+        gates: Gates { platforms: KNOWN_GPU, ..OPEN },
+    },
+    Remedy {
         id: "larger-graphs",
         what: "more of the step in graphs",
         action: "Graphs run already: shorten what the CPU does outside them, or put more of the step into them.",

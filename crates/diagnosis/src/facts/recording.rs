@@ -20,24 +20,27 @@ pub(crate) struct Slowed {
     busy_ns: i64,
     /// The idle time in which nothing is recorded on the CPU.
     unrecorded_ns: i64,
+    /// The idle time in which the CPU is in one long call.
+    in_calls_ns: i64,
     window_ns: i64,
 }
 
 impl Slowed {
     /// What the window takes without the profiler, at least.
     fn least_ns(&self) -> i64 {
-        self.busy_ns.saturating_add(self.unrecorded_ns).min(self.window_ns)
+        let on_cpu_ns = self.unrecorded_ns.saturating_add(self.in_calls_ns);
+        self.busy_ns.saturating_add(on_cpu_ns).min(self.window_ns)
     }
 
     /// What of that is not the GPU's work; empty where it is next to nothing.
-    fn unrecorded(&self) -> String {
-        match self.unrecorded_ns.saturating_mul(100) >= self.window_ns {
-            true => format!(
-                ", and {} in which nothing is recorded on the CPU",
-                time(self.unrecorded_ns)
-            ),
-            false => String::new(),
-        }
+    fn on_cpu(&self) -> String {
+        let parts = [
+            (self.unrecorded_ns, "in which nothing is recorded on the CPU"),
+            (self.in_calls_ns, "in single calls of the CPU that are as long without it"),
+        ];
+        let is_told = |ns: i64| ns.saturating_mul(100) >= self.window_ns;
+        let told = parts.into_iter().filter(|(ns, _)| is_told(*ns));
+        told.map(|(ns, what)| format!(", and {} {what}", time(ns))).collect()
     }
 }
 
@@ -46,13 +49,18 @@ impl Device<'_> {
     /// and not the device.
     #[must_use]
     pub(crate) fn slowed_by_recording(&self) -> Option<Slowed> {
-        // (What the CPU does other than to launch is as slow without.)
         let ns = |part| self.wall(part).map_or(0, |row| row.total_ns);
-        if ns(WallPart::HostCompute) > ns(WallPart::Launch) {
-            return None;
-        }
         let has_stacks =
             self.facts.host.verdicts.python_events_share.is_some_and(|share| share > 0.0);
+        let in_calls_ns = if has_stacks { self.in_long_calls_ns() } else { 0 };
+        // (What the CPU does other than to launch is as slow without, but for Python, each call of which is recorded.)
+        let is_as_slow = match has_stacks {
+            true => in_calls_ns.saturating_mul(2) > self.late().0,
+            false => ns(WallPart::HostCompute) > ns(WallPart::Launch),
+        };
+        if is_as_slow {
+            return None;
+        }
         let most = if has_stacks { WITH_STACKS } else { WITHOUT_STACKS };
         let (busy_ns, window_ns) = self.busy_told()?;
         // (Communication lasts as long as the ranks wait for each other.)
@@ -60,7 +68,7 @@ impl Device<'_> {
         let busy_ns = busy_ns.saturating_sub(waits_ns);
         // (Code of which nothing is recorded is as slow without.)
         let unrecorded_ns = self.wall(WallPart::Unexplained).map_or(0, |row| row.total_ns);
-        let slowed = Slowed { busy_ns, unrecorded_ns, window_ns };
+        let slowed = Slowed { busy_ns, unrecorded_ns, in_calls_ns, window_ns };
         (busy_ns as f64 * most >= window_ns as f64 * BUSY).then_some(slowed)
     }
 
@@ -86,7 +94,7 @@ impl Device<'_> {
             false => format!(
                 "{slows}: without the profiler it takes between about {} (the GPU's work, without communication{}) and {} (as recorded).",
                 time(slowed.least_ns()),
-                slowed.unrecorded(),
+                slowed.on_cpu(),
                 time(slowed.window_ns)
             ),
         }
@@ -106,7 +114,7 @@ impl Device<'_> {
             Some(slowed) => format!(
                 "Time the run without the profiler first: launches matter only if it takes clearly more than {}, the GPU's own work{}.",
                 time(slowed.least_ns()),
-                slowed.unrecorded()
+                slowed.on_cpu()
             ),
         }
     }

@@ -3,7 +3,7 @@
 use report::units::{percent, time};
 use triage::WallPart;
 
-use crate::facts::{Device, FirstStep};
+use crate::facts::{Device, FirstStep, OneWork};
 use crate::{Confidence, Facts, Finding, Level, Rule};
 
 /// From this share of the window on.
@@ -64,6 +64,12 @@ fn late(facts: &Facts<'_>) -> Vec<Finding> {
             let (left_ns, _, in_graph) =
                 super::launch_bound::without_graph_launch(&device, (late, late_pct));
             let places = if in_graph.is_empty() { device.where_it_waits() } else { String::new() };
+            let bound_ns = left_ns.saturating_add(device.unexplained_but_late_ns());
+            let work = device.one_work();
+            let bound_ns = match work {
+                Some(work) => bound_ns.min(device.saved_without_work_ns(work)),
+                None => bound_ns,
+            };
             let observation = format!(
                 "{} stands still for {} because the CPU launches the next work late ({} of {}).",
                 device.title(),
@@ -75,7 +81,7 @@ fn late(facts: &Facts<'_>) -> Vec<Finding> {
                 .level(Level::of_share(share))
                 .confidence(device.confidence_of_launches().min(Confidence::Medium))
                 .on(device.name)
-                .bound(left_ns.saturating_add(device.unexplained_but_late_ns()))
+                .bound(bound_ns)
                 .with("wall", "idle until late launches", time(late))
                 .with(
                     format!("gaps.{}.all.host_ns", device.name),
@@ -89,7 +95,8 @@ fn late(facts: &Facts<'_>) -> Vec<Finding> {
                 );
             let late = [WallPart::Launch, WallPart::HostCompute];
             let text = format!(
-                "{places}{in_graph}{}{}{}",
+                "{places}{in_graph}{}{}{}{}",
+                work.map_or_else(String::new, OneWork::sentence),
                 device.late_kernel().map_or_else(String::new, |kernel| kernel.sentence()),
                 facts.in_one_iteration(&late),
                 device.costs_unrecorded()
