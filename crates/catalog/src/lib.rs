@@ -23,6 +23,7 @@ pub mod fuse_patterns;
 mod head;
 mod inductor;
 pub mod kernel_choice;
+pub mod known_code;
 mod layout;
 mod mangled;
 mod pattern;

@@ -24,6 +24,8 @@ const COMPILE: &str = "torch-compile";
 /// Those that put into graphs what is launched one by one, and what remains where no graph can launch it.
 const NEW_GRAPHS: [&str; 3] = ["cuda-graph", "recurrent-graph", "hip-graph"];
 const LARGER_BATCH: &str = "larger-batch";
+const FEWER_READS: &str = "fewer-reads";
+const STATIC_CACHE: &str = "static-cache";
 /// The one of a kernel that the framework has.
 const FRAMEWORK_KERNEL: &str = "framework-kernel";
 
@@ -45,8 +47,9 @@ pub fn ranked(facts: &Facts<'_>, findings: &[Finding]) -> Vec<Action> {
     }
     let mut all: Vec<Action> =
         findings.iter().filter_map(|finding| of_finding(facts, finding)).collect();
-    // (Graphs by torch.compile(mode="reduce-overhead") compile, too.)
-    let compiles = all.iter().any(|action| REDUCES_OVERHEAD.contains(&action.remedy));
+    // (Graphs by torch.compile(mode="reduce-overhead") compile, too, as does Transformers for a static cache.)
+    let is_compiler = |id: &str| REDUCES_OVERHEAD.contains(&id) || id == STATIC_CACHE;
+    let compiles = all.iter().any(|action| is_compiler(action.remedy));
     all.extend(
         of_triage(facts).into_iter().filter(|action| !(compiles && action.remedy == COMPILE)),
     );
@@ -123,9 +126,11 @@ const BY_LAUNCHES: &[&str] = &[
     "vllm-compiled-graph",
     "sglang-batch-graph",
     "larger-calls",
+    STATIC_CACHE,
     "cuda-graph",
     "recurrent-graph",
     "hip-graph",
+    FEWER_READS,
     LARGER_BATCH,
     "fewer-launches",
 ];
@@ -165,6 +170,7 @@ fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
         return work.kind.remedies();
     }
     match (finding.rule, finding.verdict) {
+        (Rule::KnownCode, _) => crate::rules::known_code::remedies(finding),
         (Rule::HostBound, "in_one_call") => &[],
         (Rule::HostBound, "ddp_buffers") => &["own-buffers"],
         (Rule::HostBound, "in_annotations") => &["larger-graphs", "earlier-launches"],
@@ -274,8 +280,10 @@ fn of_finding(facts: &Facts<'_>, finding: &Finding) -> Option<Action> {
     let gates = if ids == BY_UPDATES { update_facts(facts) } else { gate_facts(facts) };
     let obstacle = graphs::obstacle(facts);
     let is_possible = |id: &str| match obstacle {
+        _ if id == STATIC_CACHE => graphs::grows_cache(facts),
+        Some(obstacle) if [FEWER_READS, LARGER_BATCH].contains(&id) => id == obstacle.remedy(),
         Some(_) => !NEW_GRAPHS.contains(&id),
-        None => id != LARGER_BATCH,
+        None => id != LARGER_BATCH && id != FEWER_READS,
     };
     let remedy = applicable(ids, &gates).into_iter().find(|remedy| is_possible(remedy.id))?;
     let evidence = finding.evidence.first()?;
@@ -283,7 +291,7 @@ fn of_finding(facts: &Facts<'_>, finding: &Finding) -> Option<Action> {
         (id, _) if REDUCES_OVERHEAD.contains(&id) => {
             format!("{}{}", finding.meaning, graphs::broken_by_reads(facts))
         }
-        (LARGER_BATCH, Some(obstacle)) => {
+        (FEWER_READS | LARGER_BATCH, Some(obstacle)) => {
             format!("{} {}", finding.meaning, obstacle.sentence()).trim_start().to_owned()
         }
         _ => finding.meaning.clone(),
@@ -456,15 +464,38 @@ fn advised(facts: &Facts<'_>) -> Vec<Action> {
             },
         })
     });
-    let plain = facts.triage.plain_products.iter().map(|plain| Action {
+    overlap.chain(fuse).chain(precision(facts)).collect()
+}
+
+/// The number format of products, where it saves something: in the recording, or where recording makes the launches late, without it.
+fn precision(facts: &Facts<'_>) -> Option<Action> {
+    let plain = facts.triage.plain_products.as_ref()?;
+    let device = facts.devices().find(|device| device.name == plain.device);
+    let is_slowed = device.is_some_and(|device| device.is_slowed_by_stacks());
+    if !plain.is_told && !is_slowed {
+        return None;
+    }
+    let is_more = is_slowed && plain.gone_ns > plain.saved_ns;
+    let recorded = match plain.is_told {
+        true => "That is so in the recording, which makes launches later",
+        false => "Recording makes launches later",
+    };
+    let without = match is_more {
+        true => format!(
+            " {recorded}: without the profiler it saves {} at most.",
+            report::units::time(plain.gone_ns)
+        ),
+        false => String::new(),
+    };
+    Some(Action {
         rule: Rule::Precision.id().to_owned(),
         device: Some(plain.device.clone()),
         observation: plain.observation.clone(),
         first: String::new(),
         action: plain.action.to_owned(),
         remedy: "",
-        hypothesis: plain.gain.clone(),
-        bound_ns: plain.saved_ns,
+        hypothesis: format!("{}{without}", plain.gain),
+        bound_ns: if is_more { plain.gone_ns } else { plain.saved_ns },
         bound_pct: 0.0,
         bound_of: Whole::Steps,
         confidence: Confidence::Medium,
@@ -475,6 +506,5 @@ fn advised(facts: &Facts<'_>) -> Vec<Action> {
             what: "GPU time of these products".to_owned(),
             now: report::units::time(plain.total_ns),
         },
-    });
-    overlap.chain(fuse).chain(plain).collect()
+    })
 }

@@ -3,6 +3,7 @@
 mod buffers;
 mod device;
 mod first_step;
+mod known_code;
 mod late_kernel;
 mod loader;
 mod long_calls;

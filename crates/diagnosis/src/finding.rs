@@ -79,6 +79,8 @@ rules! {
     Profiler "M23" "Cost of profiling";
     /// Kernels that do not suit the device or the shapes.
     KernelChoice "kernel_choice" "Kernels that do not suit the GPU or the sizes";
+    /// Functions of libraries that cost time for a known reason.
+    KnownCode "known_code" "Code with a known cost";
     /// Equal kernels that take a different time.
     EqualKernels "equal_kernels" "Equal work, different times";
     /// Work that was launched before profiling started.

@@ -229,7 +229,8 @@ pub fn triage_kept(
     if coverage.only_captures {
         takeaways = vec![CAPTURES.to_owned()];
     }
-    takeaways.extend(tables.plain_products.as_ref().map(PlainProducts::text));
+    let plain = tables.plain_products.as_ref().filter(|plain| plain.is_told);
+    takeaways.extend(plain.map(PlainProducts::text));
     let lost_calls = sides.lost_calls();
     let cut = Cut::of(trace, &before, zero_ns);
     let lost = (&lost_calls[..], cut.as_ref());

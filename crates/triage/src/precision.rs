@@ -92,6 +92,14 @@ impl Faster {
     }
 }
 
+/// What another number format saves: see [`PlainProducts`].
+struct Gain {
+    text: String,
+    saved_ns: i64,
+    gone_ns: i64,
+    is_told: bool,
+}
+
 /// The time of plain 32-bit products and convolutions on a device.
 #[derive(Default)]
 struct PlainTime {
@@ -153,17 +161,25 @@ impl PlainTime {
         }
     }
 
-    /// The sentence about what is gained, and the wall time that it is; `None` where it is too little to measure.
-    fn gain(&self, wall: &Wall, faster: Faster) -> Option<(String, i64)> {
+    /// The sentence about what is gained, and the wall time that it is; `None` where no change of the products could be measured.
+    fn gain(&self, wall: &Wall, faster: Faster) -> Option<Gain> {
         let saved_ns = wall.saved_ns(&self.removed);
         let shorter_ns = self.removed.iter().fold(0_i64, |sum, (_, ns)| sum.saturating_add(*ns));
         // (Less than that is hidden by the noise between two runs.)
         let least_ns = wall.span_ns / 100;
         let most_ns = saved_ns.saturating_add(wall.unsure_ns()).min(shorter_ns);
-        if wall.is_unreal() || most_ns < least_ns {
+        if wall.is_unreal() || shorter_ns < least_ns {
             return None;
         }
         let ratio = faster.ratio();
+        if most_ns < least_ns {
+            let text = format!(
+                "If they become faster by {ratio}, {} of the time in which they run alone go away; in the recording, launches that come \
+                 later hold what follows.",
+                units::time(shorter_ns)
+            );
+            return Some(Gain { text, saved_ns: most_ns, gone_ns: shorter_ns, is_told: false });
+        }
         let part = percent(saved_ns, shorter_ns);
         // (Where all of it is saved, no wait is in the way.)
         if part < ALL_PCT && percent(saved_ns, most_ns) < ALL_PCT {
@@ -174,7 +190,7 @@ impl PlainTime {
                 units::time(saved_ns),
                 units::time(most_ns),
             );
-            return Some((text, most_ns));
+            return Some(Gain { text, saved_ns: most_ns, gone_ns: shorter_ns, is_told: true });
         }
         let less = match part < ALL_PCT {
             true => format!(
@@ -189,7 +205,7 @@ impl PlainTime {
             units::percent(percent(saved_ns, wall.span_ns)),
             wall.span(),
         );
-        Some((text, saved_ns))
+        Some(Gain { text, saved_ns, gone_ns: shorter_ns, is_told: true })
     }
 
     /// The sentence about what a fused attention would replace, after a space.
@@ -217,8 +233,12 @@ pub struct PlainProducts {
     pub gain: String,
     /// Their GPU time, in ns.
     pub total_ns: i64,
-    /// Wall time that goes away at most, in ns.
+    /// Wall time of the recording that goes away at most, in ns.
     pub saved_ns: i64,
+    /// GPU time in which they run alone that goes away, in ns: all that a run without the profiler saves at most.
+    pub gone_ns: i64,
+    /// Whether the former is enough to be measured. (Where late launches hold what follows, it is not.)
+    pub is_told: bool,
 }
 
 impl PlainProducts {
@@ -252,7 +272,7 @@ pub(super) fn plain_products(
     if percent(total_ns, all_ns) < LEAST_PCT {
         return None;
     }
-    let (gain, saved_ns) = plain.gain(wall, faster)?;
+    let Gain { text, saved_ns, gone_ns, is_told } = plain.gain(wall, faster)?;
     Some(PlainProducts {
         device: gpu.device().to_owned(),
         observation: format!(
@@ -266,9 +286,11 @@ pub(super) fn plain_products(
             ),
         ),
         action: faster.how(),
-        gain: format!("{gain}{}", plain.shared()),
+        gain: format!("{text}{}", plain.shared()),
         total_ns,
         saved_ns,
+        gone_ns,
+        is_told,
     })
 }
 

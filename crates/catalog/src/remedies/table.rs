@@ -761,6 +761,66 @@ pub(super) const REMEDIES: &[Remedy] = &[
         gates: Gates { platforms: KNOWN_GPU, ..OPEN },
     },
     Remedy {
+        id: "checkpoint-less",
+        what: "fewer checkpointed layers",
+        action: "Checkpoint fewer layers, or none, where memory allows (gradient_checkpointing of Transformers, torch.utils.checkpoint).",
+        why: "Layers that are not checkpointed do not run again in the backward pass.",
+        check: "In a new trace, recompute_fn is called less often, or not at all.",
+        gates: OPEN,
+    },
+    Remedy {
+        id: "cached-graph-norm",
+        what: "the norm of the graph computed once",
+        action: "Pass cached=True to GCNConv where all steps have the same graph: it computes the norm once.",
+        why: "The norm depends on the edges alone.",
+        check: "In a new trace, no step calls gcn_norm.",
+        gates: OPEN,
+    },
+    Remedy {
+        id: "adapter-type",
+        what: "adapters in the type of the model",
+        action: "Pass autocast_adapter_dtype=False to get_peft_model: adapters then have the type of the model, if its accuracy allows.",
+        why: "No tensor changes its type before and after each adapter, and products run in 16 bits.",
+        check: "In a new trace, _cast_input_dtype launches nothing.",
+        gates: OPEN,
+    },
+    Remedy {
+        id: "fewer-boxes",
+        what: "fewer boxes before non-maximum suppression",
+        action: "Let fewer boxes reach non-maximum suppression: raise the least score (box_score_thresh), or lower the number of proposals.",
+        why: "It takes longer with more boxes, and runs class by class where there are very many.",
+        check: "In a new trace, _batched_nms_vanilla takes less time, or is not called.",
+        gates: OPEN,
+    },
+    Remedy {
+        id: "fewer-reads",
+        what: "no values read between launches",
+        action: "Remove what the CPU reads from the GPU between launches (boolean masks and nonzero, whose sizes it has to know; .item()), or \
+                 do that part at once for all inputs.",
+        why: "After each read the CPU launches what comes next, piece by piece, and no graph can launch more than a piece.",
+        check: "In a new trace, fewer values are read from the GPU and its busy share is higher.",
+        gates: Gates {
+            platforms: KNOWN_GPU,
+            executions: &[Execution::Eager, Execution::Compiled],
+            ..OPEN
+        },
+    },
+    // (Transformers, `generation/utils.py`, `_valid_auto_compile_criteria`: generate compiles the forward pass for a cache that is compileable.)
+    Remedy {
+        id: "static-cache",
+        what: "a static cache for generate",
+        action: "Pass cache_implementation=\"static\" to generate: the cache does not grow then, and newer versions of Transformers (5.17, for \
+                 one) compile the step with CUDA graphs.",
+        why: "The CPU launches kernels more slowly than the GPU runs them.",
+        check: "In a new trace, cudaGraphLaunch launches the kernels and the GPU's busy share is higher.",
+        gates: Gates {
+            platforms: &[Platform::Cuda],
+            runs: INFERENCE,
+            executions: &[Execution::Eager],
+            ..OPEN
+        },
+    },
+    Remedy {
         id: "larger-graphs",
         what: "more of the step in graphs",
         action: "Graphs run already: shorten what the CPU does outside them, or put more of the step into them.",

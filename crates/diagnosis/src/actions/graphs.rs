@@ -17,6 +17,8 @@ pub(super) enum Obstacle {
     Sizes(usize),
     /// Ranks communicate through the CPU, so many times.
     OnCpu(usize),
+    /// The CPU reads from the GPU so many times, with so many launches between two of them on average.
+    Reads(usize, usize),
 }
 
 impl Obstacle {
@@ -36,9 +38,26 @@ impl Obstacle {
                 "A graph cannot launch such a step: the CPU communicates with other ranks {} between the launches of an iteration.",
                 plural(n as u64, "time", "times")
             ),
+            Self::Reads(n, launches) => format!(
+                "A graph would hold little of such a step: the CPU reads a value from the GPU {} between the launches, about every {} (M6 \
+                 says where).",
+                plural(n as u64, "time", "times"),
+                plural(launches as u64, "launch", "launches")
+            ),
+        }
+    }
+
+    /// The remedy for what graphs cannot launch.
+    pub(super) fn remedy(self) -> &'static str {
+        match self {
+            Self::Reads(..) => super::FEWER_READS,
+            _ => super::LARGER_BATCH,
         }
     }
 }
+
+/// With fewer launches between two reads a graph of them is little faster than they are.
+const LEAST_LAUNCHES: usize = 25;
 
 /// What keeps graphs from launching most of an iteration.
 pub(super) fn obstacle(facts: &Facts<'_>) -> Option<Obstacle> {
@@ -57,7 +76,10 @@ pub(super) fn obstacle(facts: &Facts<'_>) -> Option<Obstacle> {
     let exchanges = [named("alltoall"), named("all_to_all")];
     let is_exchange = |one: &HostSlice| exchanges.iter().any(|names| is_of(names, one));
     if !facts.slices.ops.slices.iter().chain(annotations()).any(is_exchange) {
-        return None;
+        let n_launches = facts.slices.calls.iter().filter(|call| is_launch(facts, call)).count();
+        let n = reads_between_launches(facts);
+        let apart = n_launches.checked_div(n)?;
+        return (apart < LEAST_LAUNCHES).then_some(Obstacle::Reads(n, apart.max(1)));
     }
     let is_read = |one: &&host::links::GpuSlice| {
         let name = facts.slices.name(&one.slice);
@@ -102,15 +124,18 @@ fn reads_between_launches(facts: &Facts<'_>) -> usize {
     n_between_launches(facts, reads.into_iter().map(|read| ops.slices[read].start_ns))
 }
 
+fn is_launch(facts: &Facts<'_>, call: &HostSlice) -> bool {
+    facts.slices.class(call) == Class::Launch
+}
+
 /// How many of these times lie in the middle of an iteration.
 fn n_between_launches(facts: &Facts<'_>, times: impl Iterator<Item = i64>) -> usize {
     let mut times = times.peekable();
     if times.peek().is_none() {
         return 0;
     }
-    let calls = &facts.slices.calls;
-    let is_launch = |call: &&HostSlice| facts.slices.class(call) == Class::Launch;
-    let mut launches: Vec<i64> = calls.iter().filter(is_launch).map(|call| call.start_ns).collect();
+    let calls = facts.slices.calls.iter().filter(|call| is_launch(facts, call));
+    let mut launches: Vec<i64> = calls.map(|call| call.start_ns).collect();
     trace::sort(&mut launches);
     let whole = vec![(i64::MIN, i64::MAX)];
     let mut windows = facts
@@ -129,4 +154,24 @@ fn n_between_launches(facts: &Facts<'_>, times: impl Iterator<Item = i64>) -> us
         })
     };
     times.filter(lies_between).count()
+}
+
+/// Whether `generate` of Hugging Face Transformers runs with a cache that grows by `aten::cat` with each token.
+pub(super) fn grows_cache(facts: &Facts<'_>) -> bool {
+    let slices = facts.slices;
+    let is_update = slices.names_with("transformers/cache_utils.py");
+    let generates = slices.names_with("transformers/generation/utils.py");
+    if !is_update.contains(&true) || !generates.contains(&true) {
+        return false;
+    }
+    let name = |slice: &HostSlice| facts.trace.name(slice.row);
+    let cats = slices.ops.slices.iter().filter(|op| slices.name(op) == "aten::cat");
+    let mut cats: Vec<_> = cats.map(|op| (slices.thread(op.row), op.start_ns)).collect();
+    trace::sort(&mut cats);
+    let frames = slices.frames.slices.iter();
+    frames.filter(|frame| is_update[name(frame).0 as usize]).any(|frame| {
+        let thread = slices.thread(frame.row);
+        let first = cats.partition_point(|cat| *cat < (thread, frame.start_ns));
+        cats.get(first).is_some_and(|cat| *cat < (thread, frame.end_ns))
+    })
 }

@@ -50,8 +50,7 @@ impl Device<'_> {
     #[must_use]
     pub(crate) fn slowed_by_recording(&self) -> Option<Slowed> {
         let ns = |part| self.wall(part).map_or(0, |row| row.total_ns);
-        let has_stacks =
-            self.facts.host.verdicts.python_events_share.is_some_and(|share| share > 0.0);
+        let has_stacks = self.has_stacks();
         let in_calls_ns = if has_stacks { self.in_long_calls_ns() } else { 0 };
         // (What the CPU does other than to launch is as slow without, but for Python, each call of which is recorded.)
         let is_as_slow = match has_stacks {
@@ -70,6 +69,21 @@ impl Device<'_> {
         let unrecorded_ns = self.wall(WallPart::Unexplained).map_or(0, |row| row.total_ns);
         let slowed = Slowed { busy_ns, unrecorded_ns, in_calls_ns, window_ns };
         (busy_ns as f64 * most >= window_ns as f64 * BUSY).then_some(slowed)
+    }
+
+    /// Whether Python's calls are recorded, and its work may take most of what is left without that: then launches are so much later than
+    /// without the profiler (up to 4.6 times, see above) that a replay of them bounds no saving of the GPU's work.
+    #[must_use]
+    pub(crate) fn is_slowed_by_stacks(&self) -> bool {
+        let Some((busy_ns, window_ns)) = self.busy_told() else { return false };
+        let left_ns = window_ns.saturating_sub(self.in_long_calls_ns());
+        self.has_stacks()
+            && self.timed_as_recorded().is_none()
+            && busy_ns as f64 * WITH_STACKS >= left_ns as f64 * BUSY
+    }
+
+    fn has_stacks(&self) -> bool {
+        self.facts.host.verdicts.python_events_share.is_some_and(|share| share > 0.0)
     }
 
     /// How sure it is that launches limit it.

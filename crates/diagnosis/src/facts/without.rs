@@ -9,7 +9,7 @@ use timeline::Options;
 use timeline::before_window::BeforeWindowSlices;
 use timeline::device::platform;
 use timeline::gpu::Gpu;
-use timeline::intervals::{Interval, holds, union};
+use timeline::intervals::{Interval, holds, length, union, without};
 use timeline::launches::Launches;
 use trace::Row;
 use wall::{Lost, Removed, Wall};
@@ -160,6 +160,25 @@ impl Device<'_> {
         });
         let mut removed: Vec<Removed> = removed.collect();
         trace::sort(&mut removed);
-        replayed.wall.saved_with_ops(&removed, gone)
+        let saved_ns = replayed.wall.saved_with_ops(&removed, gone);
+        match self.is_slowed_by_stacks() {
+            true => saved_ns.max(self.alone_ns(&part)),
+            false => saved_ns,
+        }
+    }
+
+    /// The time in which the parts of slices run alone, in ns: all that they cost a run whose launches hold nothing up.
+    fn alone_ns(&self, part: &impl Fn(&GpuSlice) -> Option<f64>) -> i64 {
+        let (mut own, mut others, mut gpu_ns) = (Vec::new(), Vec::new(), 0_i64);
+        for one in self.slices() {
+            match part(one) {
+                Some(part) => {
+                    own.push(one.slice.interval());
+                    gpu_ns = gpu_ns.saturating_add((one.slice.dur_ns() as f64 * part) as i64);
+                }
+                None => others.push(one.slice.interval()),
+            }
+        }
+        length(&without(&union(own), &union(others))).min(gpu_ns)
     }
 }

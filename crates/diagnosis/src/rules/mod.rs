@@ -19,6 +19,7 @@ mod hidden_launches;
 mod host_bound;
 mod in_annotations;
 mod kernel_choice;
+pub(crate) mod known_code;
 pub(crate) mod late_rank;
 mod launch_bound;
 mod lost;
@@ -66,6 +67,7 @@ fn check(rule: Rule) -> fn(&Facts<'_>) -> Vec<Finding> {
         Rule::Occupancy => occupancy::check,
         Rule::Bandwidth => bandwidth::check,
         Rule::KernelChoice => kernel_choice::check,
+        Rule::KnownCode => known_code::check,
         Rule::EqualKernels => equal_kernels::check,
         Rule::Profiler => profiler::check,
         Rule::Orphans => orphans::check,

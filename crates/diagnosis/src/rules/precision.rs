@@ -70,7 +70,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             "bf16 or fp16 (torch.autocast) runs such products faster on GPUs with matrix units.",
         ),
         (_, true) => finding,
-        (false, false) => finding.means(WAITS),
+        (false, false) => finding.means(if slowed(facts) { SLOWED } else { WAITS }),
     }]
 }
 
@@ -95,6 +95,10 @@ fn layouts(facts: &Facts<'_>) -> Vec<i64> {
 /// What faster products bring where the GPUs stand still for most of the time.
 const WAITS: &str = "The GPU stands still for most of the time: faster products shorten the run only once it does not.";
 
+/// The same where that may be so only because Python's calls are recorded.
+const SLOWED: &str = "The GPU stands still for most of the recording; without the profiler its own work may be the limit, and faster products \
+                      shorten it.";
+
 /// Whether the GPUs work for most of the time: else faster products shorten nothing.
 fn computes(facts: &Facts<'_>) -> bool {
     facts.devices().all(|device| device.busy_share() >= LEAST_BUSY)
@@ -109,12 +113,23 @@ const LATE_PCT: f64 = 20.0;
 
 /// Whether the GPUs wait for launches, and no saving by faster products could be told.
 fn launches_limit(facts: &Facts<'_>) -> bool {
-    facts.triage.plain_products.is_none() && facts.devices().all(|one| one.late().1 >= LATE_PCT)
+    !is_worth_it(facts) && facts.devices().all(|one| one.late().1 >= LATE_PCT)
 }
 
 /// Whether an action says more than this rule.
 fn is_advised(facts: &Facts<'_>) -> bool {
-    facts.triage.plain_products.is_some() && facts.devices().all(|device| device.is_told())
+    is_worth_it(facts) && facts.devices().all(|device| device.is_told())
+}
+
+/// Whether faster products save what can be measured, in the recording or where launches come as without the profiler.
+fn is_worth_it(facts: &Facts<'_>) -> bool {
+    let plain = facts.triage.plain_products.as_ref();
+    plain.is_some_and(|plain| plain.is_told || slowed(facts))
+}
+
+/// Whether launches are late because Python's calls are recorded.
+fn slowed(facts: &Facts<'_>) -> bool {
+    facts.devices().any(|device| device.is_slowed_by_stacks())
 }
 
 /// The first compute capability, times ten, with tensor cores (CUDA C++ Programming Guide, "Compute Capabilities").
@@ -149,7 +164,7 @@ fn by_kernels(facts: &Facts<'_>, busy: i64) -> Option<Finding> {
         time(ns),
     );
     Some(match (computes(facts), launches_limit(facts)) {
-        (false, _) => finding.means(WAITS),
+        (false, _) => finding.means(if slowed(facts) { SLOWED } else { WAITS }),
         (true, true) => finding.means(LAUNCHES_LIMIT),
         (true, false) => finding.level(Level::Medium),
     })
