@@ -8,7 +8,7 @@ use kinetoscope::report::{document, units};
 use kinetoscope::{Decoded, Details, HostIndex, OneRun, RankCalls, Runs};
 
 use crate::input;
-use crate::traces::{self, Chosen, OfRank, Ranks};
+use crate::traces::{self, Chosen, OfRank, Ranks, rank_of};
 
 /// A trace with the arguments that its report needs.
 pub struct Read {
@@ -86,6 +86,11 @@ impl RunRanks {
         paths
     }
 
+    /// The file of the rank for which the others wait, where they do: its own trace says why. Of the run with the most ranks.
+    fn late(&self) -> Option<&Path> {
+        Some(self.paths.get(self.runs.largest()?.late_file()?)?.as_path())
+    }
+
     fn file(&self, path: &Path) -> Option<usize> {
         self.paths.iter().position(|one| one == path)
     }
@@ -137,6 +142,16 @@ pub fn chosen(
 ) -> Result<(Vec<Chosen>, RunRanks)> {
     let ranks = wanted.choice.ranks();
     let found = RunRanks::of(&traces::ranks_of(&paths), ranks);
-    let paths = if ranks == Ranks::Lowest { found.of_largest(paths) } else { paths };
+    let mut paths = if ranks == Ranks::Lowest { found.of_largest(paths) } else { paths };
+    if ranks == Ranks::Lowest
+        && let Some((late, rank)) = found.late().and_then(|late| Some((late, rank_of(late)?)))
+    {
+        let n = paths.iter().filter(|path| rank_of(path).is_some()).count();
+        paths.retain(|path| path == late || rank_of(path).is_none());
+        eprintln!(
+            "{}; using rank {rank}, for which the others wait (--rank selects another, --all-ranks all)",
+            units::plural(n as u64, "rank", "ranks")
+        );
+    }
     Ok((traces::one_if_json(wanted, paths, json)?, found))
 }

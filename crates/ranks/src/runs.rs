@@ -29,6 +29,9 @@ struct Run {
     known: OnceCell<Known>,
 }
 
+/// Of a rank's time this part is much.
+const MUCH: i64 = 10;
+
 /// The ranks of one run.
 pub struct OneRun<'a> {
     files: &'a [RankCalls],
@@ -125,6 +128,22 @@ impl<'a> OneRun<'a> {
     #[must_use]
     pub fn holds(&self, file: usize) -> bool {
         self.run.members.contains(&file)
+    }
+
+    /// The file of the rank for which each other one waits most, for a tenth of its kernels' time or more.
+    #[must_use]
+    pub fn late_file(&self) -> Option<usize> {
+        let rows = self.compared().ranks;
+        let waits = rows.iter().filter(|row| {
+            row.most_ns.is_some_and(|ns| ns > 0 && ns.saturating_mul(MUCH) >= row.busy_ns)
+        });
+        let mut names: Vec<&str> = waits.clone().map(|row| row.most.as_str()).collect();
+        trace::sort(&mut names);
+        names.dedup();
+        let [late] = names[..] else { return None };
+        let n_waiting = waits.filter(|row| row.rank != late).count();
+        let file = self.run.members.iter().copied().find(|at| self.files[*at].name == late);
+        file.filter(|_| n_waiting + 1 == rows.len())
     }
 
     /// What the rank of the file that is told of waits for the others, as that of its device.

@@ -19,7 +19,7 @@ use crate::senders::for_senders;
 pub struct Compared {
     /// What follows from the tables, and what could not be compared.
     sentences: Vec<String>,
-    ranks: Vec<RankRow>,
+    pub(crate) ranks: Vec<RankRow>,
     groups: Vec<GroupRow>,
     cpu_calls: Vec<CpuRow>,
 }
