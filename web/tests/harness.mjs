@@ -16,6 +16,14 @@ const FLAGS = [
   "--disable-component-update", "--disable-sync",
   // Names are never looked up: what is not on this machine is not reached, whatever a test does wrong.
   "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
+  `--disable-features=${[
+    // A new profile would start two more processes: of two pages for suggestions under its address bar, and a spare one.
+    "WebUIOmniboxPopup", "WebUIOmniboxAimPopup", "SpareRendererForSitePerProcess",
+    // What Playwright 1.60 turns off: only the last such list counts.
+    "AvoidUnnecessaryBeforeUnloadCheckSync", "BoundaryEventDispatchTracksNodeRemoval", "DestroyProfileOnBrowserClose",
+    "DialMediaRouteProvider", "GlobalMediaControls", "HttpsUpgrades", "LensOverlay", "MediaRouter", "PaintHolding",
+    "ThirdPartyStoragePartitioning", "Translate", "AutoDeElevate", "RenderDocument", "OptimizationHints",
+  ].join()}`,
 ];
 
 // The same for Firefox: whatever is not on this machine is asked of a proxy that does not exist.
