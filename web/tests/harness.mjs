@@ -37,14 +37,18 @@ const PREFERENCES = {
   "network.proxy.ssl": NO_PROXY.host, "network.proxy.ssl_port": NO_PROXY.port,
 };
 
-/// The browser, for all tests of a file. Close it in `after`. Firefox is any that is installed, by WebDriver BiDi.
-export function launch() {
+// A test ends before optimised wasm pays: V8 compiles it on other threads, a quarter of all the time of the processor.
+const UNOPTIMISED = "--js-flags=--liftoff-only";
+
+/// The browser, for all tests of a file. Close it in `after`. Firefox is any that is installed, by WebDriver BiDi. With `optimises`
+/// Chromium compiles as it does for a person: for measurements.
+export function launch({ optimises = false } = {}) {
   const executablePath = firefox();
   if (executablePath !== undefined) {
     const options = { channel: "moz-firefox", headless: true, downloadsPath: saved, firefoxUserPrefs: PREFERENCES };
     return playwright.firefox.launch({ executablePath, ...options });
   }
-  return playwright.chromium.launch({ executablePath: chromium(), headless: true, args: FLAGS });
+  return playwright.chromium.launch({ executablePath: chromium(), headless: true, args: optimises ? FLAGS : [...FLAGS, UNOPTIMISED] });
 }
 
 /// A test that Firefox skips, as the list says.
