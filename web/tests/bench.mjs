@@ -214,7 +214,7 @@ function browserCpu() {
 async function page(file) {
   const { launch, started } = await import("./harness.mjs");
   const { serveFolder } = await import("./server.mjs");
-  const browser = await launch();
+  const browser = await launch({ optimises: true });
   const server = await serveFolder(process.env.KINETOSCOPE_PAGE);
   const page = await (await browser.newContext()).newPage();
   await page.goto(`${server.url}#v=1&view=kernels`);
