@@ -26,6 +26,7 @@ const NEW_GRAPHS: [&str; 3] = ["cuda-graph", "recurrent-graph", "hip-graph"];
 const LARGER_BATCH: &str = "larger-batch";
 const FEWER_READS: &str = "fewer-reads";
 const STATIC_CACHE: &str = "static-cache";
+const PREFILL_GRAPH: &str = "sglang-prefill-graph";
 /// The one of a kernel that the framework has.
 const FRAMEWORK_KERNEL: &str = "framework-kernel";
 
@@ -281,6 +282,7 @@ fn of_finding(facts: &Facts<'_>, finding: &Finding) -> Option<Action> {
     let obstacle = graphs::obstacle(facts);
     let is_possible = |id: &str| match obstacle {
         _ if id == STATIC_CACHE => graphs::grows_cache(facts),
+        _ if id == PREFILL_GRAPH => !graphs::has_lora(facts),
         Some(obstacle) if [FEWER_READS, LARGER_BATCH].contains(&id) => id == obstacle.remedy(),
         Some(_) => !NEW_GRAPHS.contains(&id),
         None => id != LARGER_BATCH && id != FEWER_READS,

@@ -983,7 +983,8 @@ pub(super) const REMEDIES: &[Remedy] = &[
     Remedy {
         id: "cuda-graph",
         what: "CUDA graphs or torch.compile(mode=\"reduce-overhead\")",
-        action: "Use CUDA graphs or torch.compile(mode=\"reduce-overhead\"), so that one launch starts many kernels.",
+        action: "Use CUDA graphs or torch.compile(mode=\"reduce-overhead\"), so that one launch starts many kernels; a larger batch, where \
+                 there may be one, gives each launch more work.",
         why: "The CPU launches kernels more slowly than the GPU runs them.",
         check: "In a new trace, cudaGraphLaunch launches the kernels and the GPU's busy share is higher.",
         gates: Gates {
@@ -1018,7 +1019,7 @@ pub(super) const REMEDIES: &[Remedy] = &[
         id: "hip-graph",
         what: "HIP graphs or torch.compile(mode=\"reduce-overhead\")",
         action: "Use HIP graphs (torch.cuda.CUDAGraph) or torch.compile(mode=\"reduce-overhead\"), so that one launch starts \
-                 many kernels.",
+                 many kernels; a larger batch, where there may be one, gives each launch more work.",
         why: "The CPU launches kernels more slowly than the GPU runs them.",
         check: "In a new trace, hipGraphLaunch launches the kernels and the GPU's busy share is higher.",
         gates: Gates {

@@ -175,3 +175,10 @@ pub(super) fn grows_cache(facts: &Facts<'_>) -> bool {
         cats.get(first).is_some_and(|cat| *cat < (thread, frame.end_ns))
     })
 }
+
+/// Whether SGLang applies adapters (LoRA), by its kernels or frames: then it switches piecewise graphs off
+/// (`server_args.py`, `_handle_piecewise_cuda_graph`).
+pub(super) fn has_lora(facts: &Facts<'_>) -> bool {
+    let parts = ["_chunked_lora_", "sglang/srt/lora/"];
+    parts.iter().any(|part| facts.slices.names_with(part).contains(&true))
+}

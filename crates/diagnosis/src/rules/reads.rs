@@ -40,6 +40,9 @@ pub fn n_read(facts: &Facts<'_>) -> u64 {
     rows(facts).iter().map(n_waiting).sum()
 }
 
+/// What reads do that the GPU works through.
+const AFTER: &str = "Each waits for its stream: the GPU works meanwhile, and has nothing to do after it until the next launch.";
+
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let rows = rows(facts);
     let on_gpu: u64 = rows.iter().map(n_waiting).sum();
@@ -88,9 +91,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             (false, true) => finding
                 .level(Level::of_share(idle_share))
                 .means("Each waits until its stream has done all that was launched before."),
-            (false, false) => {
-                finding.means("Each waits for its stream; the GPU has work meanwhile.")
-            }
+            (false, false) => finding.means(AFTER),
         };
         return vec![finding.with("copies.item_family", "reads with a copy", count(on_gpu))];
     }
