@@ -54,7 +54,7 @@ fn a_stall_within_one_launch_is_one_part_whatever_its_length() {
     let with = |op_us: i64, call_us: i64| {
         let mut fixture = Fixture::default();
         launch(&mut fixture, "gemm", 1, 0, 4_000, 100_000);
-        fixture.push(slice("cpu_op", "aten::prepare").at(20_000, op_us * 1_000).on(1, 1));
+        fixture.push(slice("cpu_op", "prepare_inputs").at(20_000, op_us * 1_000).on(1, 1));
         let called = 20_000 + op_us * 1_000;
         let call = slice("cuda_runtime", "cudaGraphLaunch").at(called, call_us * 1_000);
         fixture.push(call.on(1, 1).link(2));
@@ -295,7 +295,7 @@ fn late_launches_in_short_and_long_gaps_are_one_figure_of_the_first_sentence() {
         let mut at = 0;
         for n in 0..20 + n_ops {
             if n >= 20 {
-                fixture.push(slice("cpu_op", "aten::prepare").at(at, 3 * MS).on(1, 1));
+                fixture.push(slice("cpu_op", "prepare_inputs").at(at, 3 * MS).on(1, 1));
                 at += 3 * MS;
             }
             launch(&mut fixture, "gemm", n + 1, at, at + 4_000, 100_000);

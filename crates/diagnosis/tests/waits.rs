@@ -155,7 +155,7 @@ fn the_kernel_before_which_most_late_time_lies_is_named() {
             for n in 0..6_i64 {
                 let gap = if n == 5 { late_us } else { other_us } * 1_000;
                 let name = if n == 5 { "linear_relu_square_kernel" } else { "gemm" };
-                fixture.push(slice("cpu_op", "aten::prepare").at(at, gap + 1_000).on(1, 1));
+                fixture.push(slice("cpu_op", "prepare_inputs").at(at, gap + 1_000).on(1, 1));
                 at += gap + 10_000;
                 link += 1;
                 launch(&mut fixture, name, link, at, at + 4_000, 500_000);

@@ -746,8 +746,8 @@ pub(super) const REMEDIES: &[Remedy] = &[
     Remedy {
         id: "random-on-gpu",
         what: "random numbers made on the GPU",
-        action: "Make these random numbers on the GPU: pass device=\"cuda\" to the call. (They are others than those of the CPU with the same \
-                 seed.)",
+        action: "Make these random numbers on the GPU: pass device=\"cuda\" to the call. With the same seed they differ from \
+                 those of the CPU.",
         why: "The CPU makes them one after the other, and launches nothing meanwhile.",
         check: "In a new trace, the ops that make them launch kernels.",
         gates: Gates { platforms: KNOWN_GPU, ..OPEN },
@@ -766,7 +766,7 @@ pub(super) const REMEDIES: &[Remedy] = &[
         action: "Checkpoint fewer layers, or none, where memory allows (gradient_checkpointing of Transformers, torch.utils.checkpoint).",
         why: "Layers that are not checkpointed do not run again in the backward pass.",
         check: "In a new trace, recompute_fn is called less often, or not at all.",
-        gates: OPEN,
+        gates: Gates { platforms: KNOWN_GPU, ..OPEN },
     },
     Remedy {
         id: "cached-graph-norm",
@@ -774,7 +774,7 @@ pub(super) const REMEDIES: &[Remedy] = &[
         action: "Pass cached=True to GCNConv where all steps have the same graph: it computes the norm once.",
         why: "The norm depends on the edges alone.",
         check: "In a new trace, no step calls gcn_norm.",
-        gates: OPEN,
+        gates: Gates { platforms: KNOWN_GPU, ..OPEN },
     },
     Remedy {
         id: "adapter-type",
@@ -782,7 +782,7 @@ pub(super) const REMEDIES: &[Remedy] = &[
         action: "Pass autocast_adapter_dtype=False to get_peft_model: adapters then have the type of the model, if its accuracy allows.",
         why: "No tensor changes its type before and after each adapter, and products run in 16 bits.",
         check: "In a new trace, _cast_input_dtype launches nothing.",
-        gates: OPEN,
+        gates: Gates { platforms: KNOWN_GPU, ..OPEN },
     },
     Remedy {
         id: "fewer-boxes",
@@ -790,7 +790,7 @@ pub(super) const REMEDIES: &[Remedy] = &[
         action: "Let fewer boxes reach non-maximum suppression: raise the least score (box_score_thresh), or lower the number of proposals.",
         why: "It takes longer with more boxes, and runs class by class where there are very many.",
         check: "In a new trace, _batched_nms_vanilla takes less time, or is not called.",
-        gates: OPEN,
+        gates: Gates { platforms: KNOWN_GPU, ..OPEN },
     },
     Remedy {
         id: "fewer-reads",

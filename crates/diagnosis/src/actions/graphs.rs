@@ -56,8 +56,9 @@ impl Obstacle {
     }
 }
 
-/// With fewer launches between two reads a graph of them is little faster than they are.
+/// With fewer launches between two reads, and so many reads in an iteration, a graph of each piece is little faster than its launches.
 const LEAST_LAUNCHES: usize = 25;
+const MANY_READS: usize = 3;
 
 /// What keeps graphs from launching most of an iteration.
 pub(super) fn obstacle(facts: &Facts<'_>) -> Option<Obstacle> {
@@ -79,7 +80,9 @@ pub(super) fn obstacle(facts: &Facts<'_>) -> Option<Obstacle> {
         let n_launches = facts.slices.calls.iter().filter(|call| is_launch(facts, call)).count();
         let n = reads_between_launches(facts);
         let apart = n_launches.checked_div(n)?;
-        return (apart < LEAST_LAUNCHES).then_some(Obstacle::Reads(n, apart.max(1)));
+        let n_iterations = facts.iterations.as_ref().map_or(1, |all| all.list.len().max(1));
+        let is_often = apart < LEAST_LAUNCHES && n >= MANY_READS * n_iterations;
+        return is_often.then_some(Obstacle::Reads(n, apart.max(1)));
     }
     let is_read = |one: &&host::links::GpuSlice| {
         let name = facts.slices.name(&one.slice);

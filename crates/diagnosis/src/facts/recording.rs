@@ -53,11 +53,8 @@ impl Device<'_> {
         let has_stacks = self.has_stacks();
         let in_calls_ns = if has_stacks { self.in_long_calls_ns() } else { 0 };
         // (What the CPU does other than to launch is as slow without, but for Python, each call of which is recorded.)
-        let is_as_slow = match has_stacks {
-            true => in_calls_ns.saturating_mul(2) > self.late().0,
-            false => ns(WallPart::HostCompute) > ns(WallPart::Launch),
-        };
-        if is_as_slow {
+        let in_calls = !has_stacks || in_calls_ns.saturating_mul(2) > self.late().0;
+        if ns(WallPart::HostCompute) > ns(WallPart::Launch) && in_calls {
             return None;
         }
         let most = if has_stacks { WITH_STACKS } else { WITHOUT_STACKS };
