@@ -36,6 +36,8 @@ pub(super) struct Rule {
     pub by_frames: bool,
     /// Time that goes away on the device and does not shorten the run, where that is much: the rest is launched no earlier.
     pub held_ns: Option<i64>,
+    /// The gaps between kernels that go away with them: time in which the GPU does nothing.
+    pub gaps_ns: i64,
     /// For attention: the sum of the least times of the fused kernels, if it is known.
     pub attention_ns: Option<Option<i64>>,
     /// For collectives in a row: the latency of each.
@@ -86,7 +88,7 @@ pub(super) fn advice(
     if rule.launches.is_some() && !saves_launches(ground, &removed, saved_ns) {
         rule.launches = None;
     }
-    rule.held_ns = held_ns(&removed, saved_ns);
+    rule.held_ns = held_ns(gone_ns(&removed, &rule), saved_ns);
     Some(Advice { remedies, path, saved_ns, rule, removed })
 }
 
@@ -118,14 +120,21 @@ fn has_left_nothing(candidate: &Candidate) -> bool {
     candidate.groups.len() == 1 && candidate.active.len() >= candidate.split.len()
 }
 
-/// The GPU time that goes away.
-pub(super) fn gone_ns(removed: &[Removed]) -> i64 {
-    removed.iter().fold(0_i64, |sum, part| sum.saturating_add(part.gpu_ns))
+impl Advice {
+    /// The GPU time that goes away.
+    pub(super) fn gone_ns(&self) -> i64 {
+        gone_ns(&self.removed, &self.rule)
+    }
+}
+
+/// The GPU time that goes away: that of kernels. (Where launches come late, the gaps between them are longer than they are.)
+fn gone_ns(removed: &[Removed], rule: &Rule) -> i64 {
+    let all_ns = removed.iter().fold(0_i64, |sum, part| sum.saturating_add(part.gpu_ns));
+    all_ns.saturating_sub(rule.gaps_ns).max(0)
 }
 
 /// How much of the time that goes away on the device shortens nothing; `None` where that is less than a tenth of it.
-fn held_ns(removed: &[Removed], saved_ns: i64) -> Option<i64> {
-    let gone_ns = gone_ns(removed);
+fn held_ns(gone_ns: i64, saved_ns: i64) -> Option<i64> {
     let held_ns = gone_ns.saturating_sub(saved_ns);
     (held_ns.saturating_mul(10) >= gone_ns && held_ns > 0).then_some(held_ns)
 }

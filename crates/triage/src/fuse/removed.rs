@@ -51,6 +51,7 @@ pub(super) fn removed(
     let fusion = Fusion::of(lanes, launches, attribution, ground, candidate);
     let mut removed = Vec::new();
     let mut attention_ns = fusion.attention.then_some(Some(0_i64));
+    let mut gaps_ns = 0_i64;
     for find in &candidate.split {
         let slices = &candidate.slices[find.from as usize..find.to as usize];
         let parts: Vec<u32> = slices.iter().copied().filter(|at| !fusion.stays(*at)).collect();
@@ -60,6 +61,8 @@ pub(super) fn removed(
         };
         let mut of_find: Vec<Removed> =
             (0..parts.len()).map(|nth| fusion.part(&parts, &kept, nth)).collect();
+        let gaps = parts.windows(2).map(|pair| fusion.gap_ns(pair[0], pair[1]));
+        gaps_ns = gaps.fold(gaps_ns, i64::saturating_add);
         if fusion.attention {
             let least_ns = attention::least_ns(lanes, ground.arguments, ground.peak, &parts);
             attention_ns = attention_ns.map(|sum| Some(sum?.saturating_add(least_ns?)));
@@ -103,6 +106,7 @@ pub(super) fn removed(
         launches,
         by_frames,
         held_ns: None,
+        gaps_ns,
         attention_ns,
         latency_ns: fusion.latency_ns,
         one_pass: fusion.keeps == Keeps::OnePass,

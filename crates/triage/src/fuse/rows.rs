@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use report::{short_name, units};
 
-use super::advice::{Advice, Rule, gone_ns};
+use super::advice::{Advice, Rule};
 use super::find::{Candidate, Sought};
 use super::lanes::Lanes;
 use super::row::{FuseRow, FuseStatus, GainConfidence, PatternConfidence, Together};
@@ -87,7 +87,7 @@ pub(super) fn rows(
 /// What a change that is not worth its price in this recording takes off the device, where that would be worth it alone and no launch goes
 /// away: a graph launches the kernels, and the next one comes late.
 fn held_back(advice: &Advice, name: String, wall: &Wall) -> Option<String> {
-    let ns = gone_ns(&advice.removed);
+    let ns = advice.gone_ns();
     let is_held = wall.linked && advice.rule.launches.is_none();
     Priority::of(ns, wall.span_ns).filter(|_| is_held)?;
     let pct = units::percent(percent(ns, wall.span_ns));
@@ -108,9 +108,13 @@ fn join_stages(rows: &mut [FuseRow], judged: &[(Accepted, Option<Advice>)], wall
             .iter()
             .filter(|(accepted, _)| id(&accepted.candidate) == pattern)
             .filter_map(|(_, advice)| advice.as_ref().filter(|advice| advice.path == path));
-        let mut removed: Vec<Removed> = advice.flat_map(|it| it.removed.clone()).collect();
+        let (mut removed, mut gone_ns): (Vec<Removed>, i64) = (Vec::new(), 0);
+        for advice in advice {
+            removed.extend(&advice.removed);
+            gone_ns = gone_ns.saturating_add(advice.gone_ns());
+        }
         trace::sort(&mut removed);
-        let (saved_ns, gone_ns) = (wall.saved_without(&removed), gone_ns(&removed));
+        let saved_ns = wall.saved_without(&removed);
         let (n_stages, saved_pct) = (stages.len(), percent(saved_ns, wall.span_ns));
         let text = format!(
             " The same change acts in {n_stages} stages. In all of them it saves at most {} ({} of {}).",
@@ -200,7 +204,7 @@ pub(super) fn row(
         action: first.map(|remedy| action(candidate.sought, remedy.action)).unwrap_or_default(),
         check: first.map(|remedy| remedy.check.to_owned()).unwrap_or_default(),
         candidate_fused_path: path,
-        gone_ns: advice.map_or(0, |(advice, _)| gone_ns(&advice.removed)),
+        gone_ns: advice.map_or(0, |(advice, _)| advice.gone_ns()),
         together: None,
     }
 }
@@ -223,6 +227,7 @@ fn gain(advice: &Advice, wall: &Wall) -> Gain {
         launches,
         by_frames,
         held_ns,
+        gaps_ns: _,
         attention_ns,
         latency_ns,
         one_pass,

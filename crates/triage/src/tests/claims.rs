@@ -1,0 +1,52 @@
+//! What the sentences of advice may claim: no more than the kernels, the launches and the places of the file have.
+
+use crate::{Sources, TriageOptions, TriageReport, triage};
+use fixture::{Fixture, kernel, slice};
+
+const US: i64 = 1_000;
+
+const POW: &str = "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::pow_tensor_scalar_kernel_impl<float, float>(float)::{lambda()#1}, std::array<char*, 2ul> >(int)";
+const MEAN: &str = "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::MeanOps<float>>>(int)";
+const ADD_NUMBER: &str = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctorOnSelf_add<float>, std::array<char*, 2ul> >(int)";
+const RSQRT: &str = "void at::native::vectorized_elementwise_kernel<4, at::native::rsqrt_kernel_cuda(at::TensorIteratorBase&)::{lambda()#2}, std::array<char*, 2ul> >(int)";
+const MUL: &str = "void at::native::vectorized_elementwise_kernel<4, at::native::BinaryFunctor<float, float, float, at::native::binary_internal::MulFunctor<float> >, std::array<char*, 3ul> >(int)";
+
+/// The kernels of an RMSNorm with the ops that launch them.
+const NORM: [(&str, &str); 6] = [
+    ("aten::pow", POW),
+    ("aten::mean", MEAN),
+    ("aten::add", ADD_NUMBER),
+    ("aten::rsqrt", RSQRT),
+    ("aten::mul", MUL),
+    ("aten::mul", MUL),
+];
+
+fn triaged(fixture: Fixture) -> TriageReport {
+    triage(&fixture.finish(), &TriageOptions::default(), &Sources::default())
+}
+
+/// RMSNorms of single kernels of 2 µs, each launched 15 µs after the one before.
+fn norms(n: usize) -> Fixture {
+    let mut fixture = Fixture::default();
+    fixture.metadata(
+        "deviceProperties",
+        r#"[{"id": 0, "name": "NVIDIA H200", "computeMajor": 9, "computeMinor": 0, "warpSize": 32}]"#,
+    );
+    for ((op, name), at) in NORM.iter().cycle().take(n * NORM.len()).zip(0_i64..) {
+        let begun_ns = at * 15 * US;
+        fixture.push(slice("cpu_op", op).on(1, 1).at(begun_ns, 12 * US).external(at + 1));
+        let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).link(at + 1);
+        fixture.push(launch.at(begun_ns + US, 4 * US));
+        fixture.push(kernel(name).at(begun_ns + 7 * US, 2 * US).link(at + 1).external(at + 1));
+    }
+    fixture
+}
+
+#[test]
+fn a_fusion_beside_graphs_saves_no_more_gpu_time_than_its_kernels_take() {
+    let report = triaged(norms(50));
+    let said = report.takeaways.iter().find(|text| text.contains("if graphs save the launches"));
+    // Of six kernels of 2 µs one stays, and none of the 13 µs between two of them is GPU time.
+    let own = "Unfused RMSNorm. At most 500 µs of GPU time goes away";
+    assert!(said.is_some_and(|text| text.contains(own)), "{:?}", report.takeaways);
+}
