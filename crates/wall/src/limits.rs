@@ -1,7 +1,8 @@
 //! What held up the slices of a device, and where the CPU waited: read from their times.
 
 use dialect::calls::synchronizes;
-use trace::{Flags, Phase, SmallIndex, StringId, each_row};
+use dialect::kineto;
+use trace::{Flags, Phase, SmallIndex, StringId, Trace, each_row};
 
 use super::{Hold, NO_LIMIT, Wait, Wall};
 use timeline::gpu::{Gpu, GpuSlice};
@@ -79,6 +80,64 @@ impl Paused {
                 true
             }
         }
+    }
+}
+
+fn ns(pause: &Interval) -> i64 {
+    pause.1.saturating_sub(pause.0)
+}
+
+/// The profiler's steps, and the pauses of the device in them.
+struct Steps {
+    /// By start. A step lasts until the next one begins.
+    starts_ns: Vec<i64>,
+    /// With the time of the first step before the first work, and that of the last one after the last.
+    pauses: Vec<Interval>,
+}
+
+impl Steps {
+    /// The steps of a trace. `worked` is from the first start to the last end on the device.
+    #[inline(never)]
+    fn of(trace: &Trace, worked: Interval, mut pauses: Vec<Interval>) -> Self {
+        let names = 0..trace.strings.len() as u32;
+        let is_step: Vec<bool> =
+            names.map(|id| kineto::is_step(trace.strings.get(StringId(id)))).collect();
+        let mut found: Vec<(u32, i64, i64)> = Vec::new();
+        each_row(trace, |row| {
+            let name = trace.name(row).0;
+            let complete = trace.phase(row) == Phase::Complete;
+            if is_step[name as usize]
+                && complete
+                && trace.flags(row).has(Flags::HAS_TS)
+                && !kineto::is_gpu_side(trace.raw_category_text(row))
+            {
+                found.push((name, trace.ts_ns(row), trace.end_ns(row)));
+            }
+        });
+        // (One step may stand on several threads.)
+        trace::sort(&mut found);
+        found.dedup_by_key(|(name, ..)| *name);
+        let begin_ns = found.iter().map(|(_, start_ns, _)| *start_ns).min();
+        let end_ns = found.iter().map(|(.., end_ns)| *end_ns).max();
+        if let (Some(begin_ns), Some(end_ns)) = (begin_ns, end_ns) {
+            pauses.push((begin_ns, worked.0));
+            pauses.push((worked.1, end_ns));
+        }
+        let mut starts_ns: Vec<i64> = found.iter().map(|(_, start_ns, _)| *start_ns).collect();
+        trace::sort(&mut starts_ns);
+        Self { starts_ns, pauses }
+    }
+
+    /// Whether each of several steps has a pause of about this length.
+    fn each_has(&self, of_ns: i64) -> bool {
+        let alike = |pause: &&Interval| ns(pause) >= of_ns / 2 && ns(pause) / 2 <= of_ns;
+        let middle = |pause: &Interval| pause.0.midpoint(pause.1);
+        let within = |from: i64, to: i64| {
+            self.pauses.iter().filter(alike).any(|pause| (from..to).contains(&middle(pause)))
+        };
+        let ends = self.starts_ns.iter().skip(1).copied().chain([i64::MAX]);
+        self.starts_ns.len() > 1
+            && self.starts_ns.iter().zip(ends).all(|(from, to)| within(*from, to))
     }
 }
 
@@ -173,10 +232,14 @@ impl Wall {
             }
             busy_until = busy_until.max(Some(slice.end_ns()));
         }
-        let ns = |pause: &Interval| pause.1.saturating_sub(pause.0);
         let similar = |of: i64| long.iter().filter(|other| ns(other) >= of / 2).count();
-        let one_off: Vec<Interval> =
+        let mut one_off: Vec<Interval> =
             long.iter().copied().filter(|pause| similar(ns(pause)) < RHYTHM).collect();
+        if let (false, Some(until_ns)) = (one_off.is_empty(), busy_until) {
+            let first_ns = gpu.slice(0).start_ns;
+            let steps = Steps::of(gpu.trace, (first_ns, until_ns), long);
+            one_off.retain(|pause| !steps.each_has(ns(pause)));
+        }
         self.one_off.clone_from(&one_off);
         one_off
     }

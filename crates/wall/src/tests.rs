@@ -155,6 +155,34 @@ fn one_off_pauses_are_no_part_of_the_span() {
 }
 
 #[test]
+fn a_pause_in_each_step_of_the_profiler_is_not_one_off() {
+    // Three steps of 100 ms whose GPU work begins at these times, in ms, and takes 10 ms.
+    let of = |starts_ms: &[i64]| {
+        let mut fixture = Fixture::default();
+        for step in 0..3_i64 {
+            let name = format!("ProfilerStep#{step}");
+            let range = slice("user_annotation", &name).on(1, 1);
+            fixture.push(range.at(step * 100_000 * US, 100_000 * US));
+        }
+        for ms in starts_ms {
+            fixture.push(kernel("k").at(ms * 1000 * US, 10_000 * US));
+        }
+        let trace = fixture.finish();
+        let before = BeforeWindowSlices::of(&trace);
+        let gpu = Gpu::new(&trace, catalog::Platform::Cuda, &before, &Options::default());
+        let wall = Wall::of(&gpu, &Launches::of(&gpu), Lost::default());
+        (wall.span_ns / (1000 * US), wall.span())
+    };
+    let said = |ms, span: &str| (ms, span.to_owned());
+    // Each begins with 80 ms on the CPU: the first of these is before all GPU work. Or each ends with it.
+    assert_eq!(of(&[80, 90, 180, 190, 280, 290]), said(220, "the GPU span"));
+    assert_eq!(of(&[0, 10, 100, 110, 200, 210]), said(220, "the GPU span"));
+    // Only two of the steps pause.
+    let busy = [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 170, 180, 190, 270, 280, 290];
+    assert_eq!(of(&busy), said(160, "the GPU span without one-off pauses"));
+}
+
+#[test]
 fn a_pause_after_work_from_before_the_window_is_one_off() {
     let mut fixture = Fixture::default();
     fixture.push(kernel("early").at(0, 1000 * US).link(9));
