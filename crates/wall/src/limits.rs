@@ -1,8 +1,8 @@
 //! What held up the slices of a device, and where the CPU waited: read from their times.
 
-use dialect::calls::synchronizes;
+use dialect::calls::{Does, does, synchronizes};
 use dialect::kineto;
-use trace::{Flags, Phase, SmallIndex, StringId, Trace, each_row};
+use trace::{Flags, Phase, SmallIndex, StringId, Trace, TrackId, each_row};
 
 use super::{Hold, NO_LIMIT, Wait, Wall};
 use timeline::gpu::{Gpu, GpuSlice};
@@ -34,7 +34,7 @@ const BLOCKED_LAUNCH_NS: i64 = 100_000;
 const FULL_QUEUE: usize = 200;
 
 /// A launch call as (thread, start, launch, slice).
-type Call = (trace::TrackId, i64, u32, u32);
+type Call = (TrackId, i64, u32, u32);
 
 /// The ends of the GPU slices of a device with their slices, sorted.
 pub(super) struct Ends(Vec<(i64, u32)>);
@@ -81,6 +81,30 @@ impl Paused {
             }
         }
     }
+}
+
+/// Calls that allocate or free memory as (thread, start, duration), sorted.
+#[inline(never)]
+fn memory_calls(trace: &Trace) -> Vec<(TrackId, i64, i64)> {
+    let of = |id: u32| {
+        let name = trace.strings.get(StringId(id));
+        let is_call = name.starts_with("cu") || name.starts_with("hip");
+        is_call && matches!(does(name), Some(Does::Allocate | Does::Free))
+    };
+    let names: Vec<bool> = (0..trace.strings.len() as u32).map(of).collect();
+    let mut found = Vec::new();
+    if names.contains(&true) {
+        each_row(trace, |row| {
+            let complete = trace.phase(row) == Phase::Complete;
+            if names[trace.name(row).0 as usize] && complete && trace.flags(row).has(Flags::HAS_TS)
+            {
+                let ns = trace.end_ns(row).saturating_sub(trace.ts_ns(row));
+                found.push((trace.track(row), trace.ts_ns(row), ns));
+            }
+        });
+        trace::sort(&mut found);
+    }
+    found
 }
 
 fn ns(pause: &Interval) -> i64 {
@@ -285,14 +309,21 @@ impl Wall {
         trace::sort(&mut calls);
         self.add_unrecorded_waits(gpu, ends, &calls);
         self.add_full_queues(gpu, ends, &calls);
+        let memory = memory_calls(trace);
         for (at, (track, ts_ns, launch, slice)) in calls.iter().enumerate() {
             let is_other = |next: &&(_, _, u32, u32)| next.2 != *launch;
             let alone = at.checked_sub(1).is_none_or(|before| calls[before].2 != *launch);
             let next = calls.get(at + 1).filter(is_other);
             if let Some((_, next_ns, ..)) = next.filter(|(on, ..)| on == track && alone) {
                 self.spacing_ns.set(*slice as usize, next_ns.saturating_sub(*ts_ns));
+                let from = memory.partition_point(|(on, at, _)| (on, at) < (track, ts_ns));
+                let own =
+                    memory[from..].iter().take_while(|call| (call.0, call.1) < (*track, *next_ns));
+                let ns = own.fold(0_i64, |sum, (.., ns)| sum.saturating_add(*ns));
+                self.allocating_ns.extend((ns > 0).then_some((*slice, ns)));
             }
         }
+        trace::sort(&mut self.allocating_ns);
     }
 
     /// Launch calls that wait because the queue of the device is full.

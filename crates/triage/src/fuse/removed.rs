@@ -330,7 +330,7 @@ impl<'a> Fusion<'a> {
         let launch = |at: u32| -> Option<Row> { self.launches.of_slice(at as usize) };
         let (Some(row), Some(next)) = (launch(at), next.and_then(launch)) else { return false };
         let apart_ns = trace.ts_ns(next).saturating_sub(trace.ts_ns(row));
-        trace.track(row) == trace.track(next) && apart_ns == self.ground.wall.spacing_ns(at)
+        trace.track(row) == trace.track(next) && self.ground.wall.is_next_after(at, apart_ns)
     }
 }
 

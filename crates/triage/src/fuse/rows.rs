@@ -276,7 +276,7 @@ fn gain(advice: &Advice, wall: &Wall) -> Gain {
             if n == 1 { "counts" } else { "count" },
         )
     });
-    let limit = of_launches(launches, by_frames, wall.linked);
+    let limit = of_launches(launches, by_frames, wall);
     let held = held_ns.map_or_else(String::new, |ns| {
         format!(
             ". {} of the GPU time that goes away does not shorten the run: other work, or launches that come later, hold what follows",
@@ -294,10 +294,10 @@ fn gain(advice: &Advice, wall: &Wall) -> Gain {
 }
 
 /// What launches that go away save, after a semicolon; empty where no launch that goes away shortens the run.
-fn of_launches(launches: Option<(u64, i64)>, by_frames: bool, linked: bool) -> String {
+fn of_launches(launches: Option<(u64, i64)>, by_frames: bool, wall: &Wall) -> String {
     match launches {
         Some((n, ns)) => format!(
-            "; where the GPU waits for the CPU, the CPU time of {} that {} away ({} in all, each {}, with the profiler's overhead)",
+            "; where the GPU waits for the CPU, the CPU time of {} that {} away ({} in all, each {}, with the profiler's overhead{})",
             units::plural(n, "launch", "launches"),
             if n == 1 { "goes" } else { "go" },
             units::time(ns),
@@ -305,10 +305,11 @@ fn of_launches(launches: Option<(u64, i64)>, by_frames: bool, linked: bool) -> S
                 true =>
                     "as long as the Python function that launches nothing else, or up to the next launch",
                 false => "from its launch to the next at most",
-            }
+            },
+            if wall.allocates() { ", without calls that allocate or free memory" } else { "" },
         ),
         // (Then no launch that goes away shortens the run.)
-        None if linked => String::new(),
+        None if wall.linked => String::new(),
         None => "; no launches are recorded, so it is unknown where the GPU waits for the CPU"
             .to_owned(),
     }

@@ -50,3 +50,24 @@ fn a_fusion_beside_graphs_saves_no_more_gpu_time_than_its_kernels_take() {
     let own = "Unfused RMSNorm. At most 500 µs of GPU time goes away";
     assert!(said.is_some_and(|text| text.contains(own)), "{:?}", report.takeaways);
 }
+
+#[test]
+fn calls_that_allocate_memory_are_no_part_of_the_launches_that_go_away() {
+    let saved = |malloc_ns: i64| {
+        let mut fixture = norms(50);
+        for at in 0..300 {
+            let call = slice("cuda_runtime", "cudaMalloc").on(1, 1);
+            fixture.push(call.at(at * 15 * US + 6 * US, malloc_ns));
+        }
+        let row = triaged(fixture).fuse.into_iter().find(|row| row.pattern_id == "K01");
+        let row = row.filter(crate::FuseRow::is_advice).unwrap();
+        (row.rationale, row.savings_bound_ns.unwrap())
+    };
+    let (why, short_ns) = saved(1);
+    assert!(why.contains("the CPU time of 250 launches that go away (3.75 ms in all"), "{why}");
+    let (why, long_ns) = saved(5 * US);
+    // 5 µs of the 15 stay.
+    assert!(why.contains("the CPU time of 250 launches that go away (2.50 ms in all"), "{why}");
+    assert!(why.contains("without calls that allocate or free memory"), "{why}");
+    assert!(long_ns < short_ns, "{long_ns} {short_ns}");
+}
