@@ -4,6 +4,7 @@ use crate::{Sources, TriageOptions, TriageReport, triage};
 use fixture::{Fixture, kernel, slice};
 
 const US: i64 = 1_000;
+const MS: i64 = 1_000_000;
 
 const POW: &str = "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::pow_tensor_scalar_kernel_impl<float, float>(float)::{lambda()#1}, std::array<char*, 2ul> >(int)";
 const MEAN: &str = "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::MeanOps<float>>>(int)";
@@ -70,4 +71,40 @@ fn calls_that_allocate_memory_are_no_part_of_the_launches_that_go_away() {
     assert!(why.contains("the CPU time of 250 launches that go away (2.50 ms in all"), "{why}");
     assert!(why.contains("without calls that allocate or free memory"), "{why}");
     assert!(long_ns < short_ns, "{long_ns} {short_ns}");
+}
+
+/// Three kernels of 1 ms, 100 ms apart, and what the CPU does in between, from a millisecond after each for 90 ms, as (raw category,
+/// name).
+fn paused(slices: &[(&str, &str)]) -> Vec<String> {
+    let mut fixture = Fixture::default();
+    fixture.push(slice("python_function", "train.py(9): step").on(1, 1).at(0, 300 * MS));
+    for step in 0..3_i64 {
+        let begun_ns = step * 100 * MS;
+        let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).link(step + 1);
+        fixture.push(launch.at(begun_ns, 4 * US));
+        fixture.push(kernel(MUL).at(begun_ns + 7 * US, MS).link(step + 1));
+        for (category, name) in slices {
+            fixture.push(slice(category, name).on(1, 1).at(begun_ns + 2 * MS, 90 * MS));
+        }
+    }
+    triaged(fixture).takeaways
+}
+
+#[test]
+fn a_built_in_that_the_cpu_is_in_is_named() {
+    let said = paused(&[("python_function", "<built-in function collect>")]);
+    let place = "with the CPU in <built-in function collect> in train.py:9 step";
+    assert!(said.iter().any(|text| text.contains(place)), "{said:?}");
+    // (An op in it says more.)
+    let randn = "<built-in method randn of type object at 0x7fa0>";
+    let said = paused(&[("python_function", randn), ("cpu_op", "aten::randn")]);
+    let place = "with the CPU in aten::randn in train.py:9 step";
+    assert!(said.iter().any(|text| text.contains(place)), "{said:?}");
+}
+
+#[test]
+fn the_outermost_ops_are_named_where_the_cpu_runs_ops() {
+    let said = paused(&[("cpu_op", "aten::stft"), ("cpu_op", "aten::_fft_r2c")]);
+    let ops = "the CPU runs PyTorch ops (aten::stft 180 ms).";
+    assert!(said.iter().any(|text| text.contains(ops)), "{said:?}");
 }
