@@ -43,17 +43,11 @@ pub(super) fn cpu_in(
         linker.line_at(trace.track(row), at)
     });
     // (A built-in has no line of its own: where it takes the time, its name says more than its caller's line.)
-    let built_in =
-        place.frame.filter(|row| place.call.is_none() && !is_around(trace, *row, place.range));
-    let built_in = built_in.map(|row| trace.name_text(row)).filter(|name| is_built_in(name));
+    let built_in = place.frame.filter(|_| names.is_empty()).map(|row| trace.name_text(row));
+    let built_in = built_in.filter(|name| is_built_in(name));
     names.extend(built_in.map(|name| without_address(name).to_owned()));
     names.extend(line);
     (!names.is_empty()).then(|| format!("the CPU in {}", names.join(" in ")))
-}
-
-/// Whether a frame is around an op or an annotation.
-fn is_around(trace: &Trace, frame: Row, range: Option<Row>) -> bool {
-    range.is_some_and(|range| trace.ts_ns(range) >= trace.ts_ns(frame))
 }
 
 /// A call with its op and its Python function, in words.
