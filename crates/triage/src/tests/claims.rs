@@ -33,14 +33,20 @@ fn norms(n: usize) -> Fixture {
         "deviceProperties",
         r#"[{"id": 0, "name": "NVIDIA H200", "computeMajor": 9, "computeMinor": 0, "warpSize": 32}]"#,
     );
-    for ((op, name), at) in NORM.iter().cycle().take(n * NORM.len()).zip(0_i64..) {
+    push_norms(&mut fixture, 1, 0, n as i64);
+    fixture
+}
+
+/// The same on a thread, from the `from`th to the `to`th one.
+fn push_norms(fixture: &mut Fixture, thread: i64, from: i64, to: i64) {
+    let kernels = NORM.len() as i64;
+    for ((op, name), at) in NORM.iter().cycle().zip(from * kernels..to * kernels) {
         let begun_ns = at * 15 * US;
-        fixture.push(slice("cpu_op", op).on(1, 1).at(begun_ns, 12 * US).external(at + 1));
-        let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).link(at + 1);
+        fixture.push(slice("cpu_op", op).on(1, thread).at(begun_ns, 12 * US).external(at + 1));
+        let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, thread).link(at + 1);
         fixture.push(launch.at(begun_ns + US, 4 * US));
         fixture.push(kernel(name).at(begun_ns + 7 * US, 2 * US).link(at + 1).external(at + 1));
     }
-    fixture
 }
 
 #[test]
@@ -107,4 +113,41 @@ fn the_outermost_ops_are_named_where_the_cpu_runs_ops() {
     let said = paused(&[("cpu_op", "aten::stft"), ("cpu_op", "aten::_fft_r2c")]);
     let ops = "the CPU runs PyTorch ops (aten::stft 180 ms).";
     assert!(said.iter().any(|text| text.contains(ops)), "{said:?}");
+}
+
+#[test]
+fn copies_of_pageable_memory_count_where_they_are_made() {
+    let advice = |loader: bool| {
+        let mut fixture = Fixture::default();
+        let copies =
+            [("train.py(9): step", 4, MS), ("torchvision/ops/boxes.py(43): nms", 200, 5 * US)];
+        let mut begun_ns = 0;
+        let mut link = 0;
+        for (frame, n, dur_ns) in copies {
+            let whole_ns = n * 2 * dur_ns;
+            fixture.push(slice("python_function", frame).on(1, 1).at(begun_ns, whole_ns));
+            for at in 0..n {
+                link += 1;
+                let begun_ns = begun_ns + at * 2 * dur_ns;
+                let call = slice("cuda_runtime", "cudaMemcpyAsync").on(1, 1).link(link);
+                fixture.push(call.at(begun_ns, dur_ns + 2 * US));
+                let copy = slice("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)").on(0, 7);
+                fixture.push(copy.at(begun_ns + US, dur_ns).link(link));
+            }
+            begun_ns += whole_ns;
+        }
+        if loader {
+            let next = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__";
+            fixture.push(slice("user_annotation", next).on(1, 1).at(begun_ns, US));
+        }
+        let rows = triaged(fixture).overlap.into_iter().filter(crate::OverlapRow::is_advice);
+        rows.map(|row| (row.python_scope.unwrap(), row.n_instances, row.total_ns, row.reason))
+            .collect::<Vec<_>>()
+    };
+    let rows = advice(false);
+    let [step, nms] = &rows[..] else { panic!("{rows:?}") };
+    assert_eq!((&*step.0, step.1, step.2), ("train.py:9 step", 4, 4 * MS));
+    assert_eq!((&*nms.0, nms.1, nms.2), ("torchvision/ops/boxes.py:43 nms", 200, MS));
+    assert!(step.3.contains("(tensor.pin_memory())") && !step.3.contains("DataLoader"), "{step:?}");
+    assert!(advice(true)[0].3.contains("pin_memory=True of the DataLoader"));
 }
