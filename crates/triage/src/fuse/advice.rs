@@ -1,6 +1,6 @@
 //! What may be advised about a find: the facts of its place, the gates of the remedies, and what it is worth.
 
-use catalog::remedies::{Execution, Mask, Optimizer, Remedy, RunFacts, applicable, remedy};
+use catalog::remedies::{Execution, Mask, Optimizer, Phase, Remedy, RunFacts, applicable, remedy};
 use catalog::{Category, Family};
 use trace::Trace;
 
@@ -8,7 +8,7 @@ use super::find::{Candidate, Sought};
 use super::lanes::Lanes;
 use super::names::Names;
 use super::removed::removed;
-use super::{Ground, related};
+use super::{Ground, related, related_ns};
 use crate::site::Attribution;
 use timeline::launches::Launches;
 use wall::Removed;
@@ -183,7 +183,10 @@ pub(super) fn facts(
     // (Of work that a graph replays no sizes are recorded, but its annotation has the batch.)
     let of_pass = || ground.tokens.iter().find(|(of, _)| *of == stage).map(|(_, tokens)| *tokens);
     RunFacts {
-        phase: stage.phase(run.run),
+        phase: match recomputes(again_ns(lanes, launches, ground, candidate), candidate, lanes) {
+            true => Some(Phase::Forward),
+            false => stage.phase(run.run),
+        },
         norm: names.norm(chain.map_or("", |chain| chain.id)),
         activation: names.activation(),
         optimizer,
@@ -203,6 +206,26 @@ pub(super) fn facts(
         group_norms: Some(has_group_norms(lanes, candidate)),
         ..run
     }
+}
+
+/// The time of a candidate's kernels that gradient checkpointing launches, when it runs the forward pass again.
+pub(super) fn again_ns(
+    lanes: &Lanes<'_>,
+    launches: &Launches,
+    ground: &Ground<'_>,
+    candidate: &Candidate,
+) -> i64 {
+    let regions = &ground.run.recomputed;
+    let is_again = |at: &u32| {
+        launches.of_slice(*at as usize).is_some_and(|row| regions.hold(lanes.gpu.trace, row))
+    };
+    let own = related(candidate).filter(is_again);
+    own.fold(0_i64, |sum, at| sum.saturating_add(lanes.gpu.slice(at as usize).dur_ns))
+}
+
+/// Whether that is most of their time: they are of the forward pass, in whichever stage they run.
+fn recomputes(again_ns: i64, candidate: &Candidate, lanes: &Lanes<'_>) -> bool {
+    again_ns > 0 && again_ns.saturating_mul(2) > related_ns(lanes, candidate)
 }
 
 /// The first compute capability, times ten, with tensor cores, which take 16-bit floats ("NVIDIA Tesla V100 GPU Architecture", white

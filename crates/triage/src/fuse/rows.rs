@@ -149,7 +149,7 @@ fn title(candidate: &Candidate) -> &'static str {
 pub(super) fn row(
     lanes: &Lanes<'_>,
     attribution: Option<&Attribution>,
-    Accepted { candidate, related_ns }: &Accepted,
+    Accepted { candidate, related_ns, again_ns }: &Accepted,
     advice: Option<(&Advice, Priority)>,
     wall: &Wall,
 ) -> FuseRow {
@@ -169,12 +169,17 @@ pub(super) fn row(
         (None, Sought::Chain(_)) => String::new(),
     };
     let gain = advice.map(|(advice, _)| gain(advice, wall));
-    let what = match lanes.warm {
-        Some(warm) => {
-            format!("{} Counted are {}.", rationale(lanes, candidate, share), warm.warm.told())
-        }
-        None => rationale(lanes, candidate, share),
-    };
+    let mut what = rationale(lanes, candidate, share);
+    if *again_ns > 0 {
+        what.push_str(&format!(
+            " {} of that time is the forward pass that gradient checkpointing runs again (torch/utils/checkpoint.py): without \
+             checkpointing it goes away.",
+            units::percent(percent(*again_ns, *related_ns))
+        ));
+    }
+    if let Some(warm) = lanes.warm {
+        what.push_str(&format!(" Counted are {}.", warm.warm.told()));
+    }
     let rationale =
         gain.as_ref().map_or_else(|| what.clone(), |gain| format!("{what}{}", gain.sentence));
     let first = advice.and_then(|(advice, _)| advice.remedies.first());

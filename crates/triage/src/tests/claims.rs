@@ -151,3 +151,29 @@ fn copies_of_pageable_memory_count_where_they_are_made() {
     assert!(step.3.contains("(tensor.pin_memory())") && !step.3.contains("DataLoader"), "{step:?}");
     assert!(advice(true)[0].3.contains("pin_memory=True of the DataLoader"));
 }
+
+/// RMSNorms of the forward pass, and as many that the thread of the backward pass launches below this frame.
+fn norms_in_both_passes(frame: &str) -> TriageReport {
+    let mut fixture = norms(50);
+    let (from_ns, dur_ns) = (300 * 15 * US, 300 * 15 * US);
+    let node = "autograd::engine::evaluate_function: MulBackward0";
+    fixture.push(slice("cpu_op", node).on(1, 2).at(from_ns - US, dur_ns + US));
+    fixture.push(slice("python_function", frame).on(1, 2).at(from_ns - US, dur_ns + US));
+    push_norms(&mut fixture, 2, 50, 100);
+    triaged(fixture)
+}
+
+#[test]
+fn what_checkpointing_runs_again_is_of_the_forward_pass() {
+    let reason = |frame: &str| {
+        let rows = norms_in_both_passes(frame).fuse;
+        let backward = |row: &&crate::FuseRow| row.stage == crate::Stage::Backward;
+        rows.iter().find(backward).map(|row| row.rationale.clone()).unwrap()
+    };
+    let again = reason("torch/utils/checkpoint.py(1588): recompute_fn");
+    let why = "100.0% of that time is the forward pass that gradient checkpointing runs again";
+    assert!(again.contains(why), "{again}");
+    assert!(again.contains("The same change acts in 2 stages."), "{again}");
+    let own = reason("model.py(88): recompute_fn");
+    assert!(!own.contains("checkpoint"), "{own}");
+}
