@@ -105,6 +105,12 @@ pub fn without_address(name: &str) -> &str {
     name.trim_start_matches('<')
 }
 
+/// Whether a frame is of a function that has no line of Python: `<built-in function collect>`.
+#[must_use]
+pub fn is_built_in(name: &str) -> bool {
+    name.starts_with("<built-in")
+}
+
 /// The path as it is shown, and the frame's rank.
 ///
 /// `path` and `function` are those of a frame named `path(line): function`; `roots` are those of the frames of its trace.

@@ -31,7 +31,7 @@ const PREFILL_GRAPH: &str = "sglang-prefill-graph";
 const FRAMEWORK_KERNEL: &str = "framework-kernel";
 
 /// The one of a copy from pageable memory in the overlap table.
-const PIN: &str = "pin-host-memory";
+const PINS: [&str; 2] = ["pin-host-memory", "pin-host-tensor"];
 
 /// The one that saves memory and no time.
 const RELEASE_TENSORS: &str = "release-tensors";
@@ -360,7 +360,12 @@ fn has_loader(facts: &Facts<'_>) -> bool {
 
 /// Whether a row of the overlap table advises pinned memory already, with gates of its own.
 fn advises_pinned(facts: &Facts<'_>) -> bool {
-    facts.triage.overlap.iter().filter_map(|row| row.advised).any(|remedy| remedy.id == PIN)
+    facts
+        .triage
+        .overlap
+        .iter()
+        .filter_map(|row| row.advised)
+        .any(|remedy| PINS.contains(&remedy.id))
 }
 
 /// What a fused kernel saves without the profiler, where an iteration was timed, and why that is not what the recording shows.

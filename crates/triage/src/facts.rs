@@ -73,6 +73,8 @@ pub(crate) struct RunContext {
     pub(crate) own_attention: Regions,
     /// Where an op multiplies matrices.
     pub(crate) products: Regions,
+    /// Where gradient checkpointing runs the forward pass again, in the backward pass.
+    pub(crate) recomputed: Regions,
 }
 
 impl RunContext {
@@ -115,6 +117,7 @@ impl RunContext {
                 )
             }),
             products: Regions::of(trace, super::shapes::is_product),
+            recomputed: Regions::of(trace, is_recomputed),
         }
     }
 }
@@ -181,6 +184,12 @@ fn month(day: i64) -> u32 {
     let month = if march_based < 10 { march_based + 3 } else { march_based - 9 };
     let year = cycle * 400 + year + i64::from(month <= 2);
     u32::try_from(year * 100 + month).unwrap_or_default()
+}
+
+/// Whether a frame runs the forward pass of a checkpoint again: with `use_reentrant=False`. (`torch/utils/checkpoint.py`, PyTorch 2.0 to
+/// 2.11. The frame of the other kind holds the backward pass, too.)
+fn is_recomputed(name: &str) -> bool {
+    name.contains("torch/utils/checkpoint.py(") && name.ends_with("): recompute_fn")
 }
 
 /// Whether any name of the trace is `wanted`.

@@ -8,9 +8,11 @@ pub(crate) mod cause;
 mod first_calls;
 pub(crate) mod gaps;
 mod loading;
+mod ops;
 pub(crate) mod place;
 pub(crate) mod sentences;
 mod window;
+pub(crate) mod words;
 
 use dialect::calls::{self, Does};
 use dialect::{Accelerator, Records, kineto};

@@ -4,7 +4,7 @@ use trace::{Row, Trace, TrackId};
 
 use crate::attribution::Linker;
 use crate::idle::place::{Place, places};
-use crate::idle::sentences::in_words;
+use crate::idle::words::in_words;
 use crate::idle::{Cover, Host};
 use crate::takeaways::Before;
 use timeline::before_window::each_launch;

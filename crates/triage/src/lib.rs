@@ -60,6 +60,7 @@ pub mod words;
 #[cfg(test)]
 mod tests {
     mod advice;
+    mod claims;
     mod corpus;
     mod devices;
     mod laws;

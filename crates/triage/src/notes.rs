@@ -50,7 +50,7 @@ impl Note {
             Self::NamesDisplaced => "name and times do not belong together",
             Self::LaunchedBeforeWindow(_) => "launched before profiling started",
             Self::CategoryByOp => "category from its op",
-            Self::LineOfForwardOp(_) => "line of the forward op",
+            Self::LineOfForwardOp(_) => "forward op",
             Self::Locations(_) => "Python functions",
             Self::GemmOfConvolution => "GEMM of a convolution",
             Self::LaunchFromCapture(_) => "launch configs from the capture",
@@ -106,7 +106,7 @@ mod tests {
             (
                 Note::LineOfForwardOp("aten::mm".to_owned()),
                 "line-of-forward-op:aten::mm",
-                "line of the forward op: aten::mm",
+                "forward op: aten::mm",
             ),
         ] {
             assert_eq!((note.to_string(), note.in_words()), (token.to_owned(), words.to_owned()));

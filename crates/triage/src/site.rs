@@ -142,9 +142,10 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// The line of Python, and whether it is that of the op of the forward pass.
+    /// The function of Python, and whether it is that of the op of the forward pass. (A frame has the line of its function's definition, not
+    /// that of the call.)
     pub(crate) fn line(&self) -> Option<String> {
-        let lent = if self.forward_op.is_some() { " (line of the forward op)" } else { "" };
+        let lent = if self.forward_op.is_some() { " (forward op)" } else { "" };
         self.location.as_ref().map(|line| format!("{line}{lent}"))
     }
 

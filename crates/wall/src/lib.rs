@@ -99,6 +99,8 @@ pub struct Wall {
     /// By slice: from the begin of its launch to the next launch on the same thread, where that is recorded and the call launched
     /// no other slice.
     spacing_ns: Times,
+    /// Of that, the time of calls that allocate or free memory: (slice, ns), by slice, only where there is some.
+    allocating_ns: Vec<(u32, i64)>,
     /// By slice.
     holds: Vec<Hold>,
     /// By stream: its last end.
@@ -148,6 +150,7 @@ impl Wall {
             slack_ns: Times::unknown(n),
             launched_ns: Times::unknown(n),
             spacing_ns: Times::unknown(n),
+            allocating_ns: Vec::new(),
             holds: Vec::with_capacity(n),
             ends_ns: Vec::new(),
             n_streams: 0,
@@ -224,19 +227,31 @@ impl Wall {
         self
     }
 
-    /// The CPU time that a launch of these slices takes: the median time to the next launch of their thread. `None` where it is
-    /// not recorded.
+    /// The CPU time that a launch of these slices takes: the median of [`Self::spacing_ns`]. `None` where it is not recorded.
     pub fn launch_ns(&self, slices: impl Iterator<Item = u32>) -> Option<i64> {
-        let of = |at: u32| self.spacing_ns.get(at as usize);
-        let mut times: Vec<i64> = slices.filter_map(of).collect();
+        let of = |at: &u32| self.is_launched_alone(*at);
+        let mut times: Vec<i64> = slices.filter(of).map(|at| self.spacing_ns(at)).collect();
         let middle = times.len().checked_sub(1)? / 2;
         trace::sort(&mut times);
         times.get(middle).copied()
     }
 
-    /// The CPU time from the launch of a slice to the next one; no limit where it is not recorded.
+    /// The CPU time from the launch of a slice to the next one of its thread, without calls that allocate or free memory: these stay
+    /// where a launch goes away. No limit where it is not recorded.
     pub fn spacing_ns(&self, slice: u32) -> i64 {
-        self.spacing_ns.get(slice as usize).unwrap_or(NO_LIMIT)
+        let Some(ns) = self.spacing_ns.get(slice as usize) else { return NO_LIMIT };
+        let known = self.allocating_ns.binary_search_by_key(&slice, |(of, _)| *of);
+        ns.saturating_sub(known.map_or(0, |at| self.allocating_ns[at].1)).max(0)
+    }
+
+    /// Whether the next launch of its thread comes this long after that of a slice.
+    pub fn is_next_after(&self, slice: u32, apart_ns: i64) -> bool {
+        self.spacing_ns.get(slice as usize) == Some(apart_ns)
+    }
+
+    /// Whether memory is allocated or freed between launches.
+    pub fn allocates(&self) -> bool {
+        !self.allocating_ns.is_empty()
     }
 
     /// Whether a slice has a launch call of its own.

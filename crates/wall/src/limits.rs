@@ -1,7 +1,8 @@
 //! What held up the slices of a device, and where the CPU waited: read from their times.
 
-use dialect::calls::synchronizes;
-use trace::{Flags, Phase, SmallIndex, StringId, each_row};
+use dialect::calls::{Does, does, synchronizes};
+use dialect::kineto;
+use trace::{Flags, Phase, SmallIndex, StringId, Trace, TrackId, each_row};
 
 use super::{Hold, NO_LIMIT, Wait, Wall};
 use timeline::gpu::{Gpu, GpuSlice};
@@ -33,7 +34,7 @@ const BLOCKED_LAUNCH_NS: i64 = 100_000;
 const FULL_QUEUE: usize = 200;
 
 /// A launch call as (thread, start, launch, slice).
-type Call = (trace::TrackId, i64, u32, u32);
+type Call = (TrackId, i64, u32, u32);
 
 /// The ends of the GPU slices of a device with their slices, sorted.
 pub(super) struct Ends(Vec<(i64, u32)>);
@@ -79,6 +80,88 @@ impl Paused {
                 true
             }
         }
+    }
+}
+
+/// Calls that allocate or free memory as (thread, start, duration), sorted.
+#[inline(never)]
+fn memory_calls(trace: &Trace) -> Vec<(TrackId, i64, i64)> {
+    let of = |id: u32| {
+        let name = trace.strings.get(StringId(id));
+        let is_call = name.starts_with("cu") || name.starts_with("hip");
+        is_call && matches!(does(name), Some(Does::Allocate | Does::Free))
+    };
+    let names: Vec<bool> = (0..trace.strings.len() as u32).map(of).collect();
+    let mut found = Vec::new();
+    if names.contains(&true) {
+        each_row(trace, |row| {
+            let complete = trace.phase(row) == Phase::Complete;
+            if names[trace.name(row).0 as usize] && complete && trace.flags(row).has(Flags::HAS_TS)
+            {
+                let ns = trace.end_ns(row).saturating_sub(trace.ts_ns(row));
+                found.push((trace.track(row), trace.ts_ns(row), ns));
+            }
+        });
+        trace::sort(&mut found);
+    }
+    found
+}
+
+fn ns(pause: &Interval) -> i64 {
+    pause.1.saturating_sub(pause.0)
+}
+
+/// The profiler's steps, and the pauses of the device in them.
+struct Steps {
+    /// By start. A step lasts until the next one begins.
+    starts_ns: Vec<i64>,
+    /// With the time of the first step before the first work, and that of the last one after the last.
+    pauses: Vec<Interval>,
+}
+
+impl Steps {
+    /// The steps of a trace. `worked` is from the first start to the last end on the device.
+    #[inline(never)]
+    fn of(trace: &Trace, worked: Interval, mut pauses: Vec<Interval>) -> Self {
+        let names = 0..trace.strings.len() as u32;
+        let is_step: Vec<bool> =
+            names.map(|id| kineto::is_step(trace.strings.get(StringId(id)))).collect();
+        let mut found: Vec<(u32, i64, i64)> = Vec::new();
+        each_row(trace, |row| {
+            let name = trace.name(row).0;
+            let complete = trace.phase(row) == Phase::Complete;
+            if is_step[name as usize]
+                && complete
+                && trace.flags(row).has(Flags::HAS_TS)
+                && !kineto::is_gpu_side(trace.raw_category_text(row))
+            {
+                found.push((name, trace.ts_ns(row), trace.end_ns(row)));
+            }
+        });
+        // (One step may stand on several threads.)
+        trace::sort(&mut found);
+        found.dedup_by_key(|(name, ..)| *name);
+        let begin_ns = found.iter().map(|(_, start_ns, _)| *start_ns).min();
+        let end_ns = found.iter().map(|(.., end_ns)| *end_ns).max();
+        if let (Some(begin_ns), Some(end_ns)) = (begin_ns, end_ns) {
+            pauses.push((begin_ns, worked.0));
+            pauses.push((worked.1, end_ns));
+        }
+        let mut starts_ns: Vec<i64> = found.iter().map(|(_, start_ns, _)| *start_ns).collect();
+        trace::sort(&mut starts_ns);
+        Self { starts_ns, pauses }
+    }
+
+    /// Whether each of several steps has a pause of about this length.
+    fn each_has(&self, of_ns: i64) -> bool {
+        let alike = |pause: &&Interval| ns(pause) >= of_ns / 2 && ns(pause) / 2 <= of_ns;
+        let middle = |pause: &Interval| pause.0.midpoint(pause.1);
+        let within = |from: i64, to: i64| {
+            self.pauses.iter().filter(alike).any(|pause| (from..to).contains(&middle(pause)))
+        };
+        let ends = self.starts_ns.iter().skip(1).copied().chain([i64::MAX]);
+        self.starts_ns.len() > 1
+            && self.starts_ns.iter().zip(ends).all(|(from, to)| within(*from, to))
     }
 }
 
@@ -173,10 +256,14 @@ impl Wall {
             }
             busy_until = busy_until.max(Some(slice.end_ns()));
         }
-        let ns = |pause: &Interval| pause.1.saturating_sub(pause.0);
         let similar = |of: i64| long.iter().filter(|other| ns(other) >= of / 2).count();
-        let one_off: Vec<Interval> =
+        let mut one_off: Vec<Interval> =
             long.iter().copied().filter(|pause| similar(ns(pause)) < RHYTHM).collect();
+        if let (false, Some(until_ns)) = (one_off.is_empty(), busy_until) {
+            let first_ns = gpu.slice(0).start_ns;
+            let steps = Steps::of(gpu.trace, (first_ns, until_ns), long);
+            one_off.retain(|pause| !steps.each_has(ns(pause)));
+        }
         self.one_off.clone_from(&one_off);
         one_off
     }
@@ -222,14 +309,21 @@ impl Wall {
         trace::sort(&mut calls);
         self.add_unrecorded_waits(gpu, ends, &calls);
         self.add_full_queues(gpu, ends, &calls);
+        let memory = memory_calls(trace);
         for (at, (track, ts_ns, launch, slice)) in calls.iter().enumerate() {
             let is_other = |next: &&(_, _, u32, u32)| next.2 != *launch;
             let alone = at.checked_sub(1).is_none_or(|before| calls[before].2 != *launch);
             let next = calls.get(at + 1).filter(is_other);
             if let Some((_, next_ns, ..)) = next.filter(|(on, ..)| on == track && alone) {
                 self.spacing_ns.set(*slice as usize, next_ns.saturating_sub(*ts_ns));
+                let from = memory.partition_point(|(on, at, _)| (on, at) < (track, ts_ns));
+                let own =
+                    memory[from..].iter().take_while(|call| (call.0, call.1) < (*track, *next_ns));
+                let ns = own.fold(0_i64, |sum, (.., ns)| sum.saturating_add(*ns));
+                self.allocating_ns.extend((ns > 0).then_some((*slice, ns)));
             }
         }
+        trace::sort(&mut self.allocating_ns);
     }
 
     /// Launch calls that wait because the queue of the device is full.

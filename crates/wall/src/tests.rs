@@ -66,6 +66,34 @@ fn a_launch_that_goes_away_saves_its_cpu_time_where_the_gpu_is_idle() {
 }
 
 #[test]
+fn the_time_of_a_launch_is_without_calls_that_allocate_memory() {
+    let mut fixture = Fixture::default();
+    for (link, (thread, launched)) in (1..).zip([(1, 0), (1, 100), (1, 200), (2, 0), (2, 100)]) {
+        let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, thread).link(link);
+        fixture.push(launch.at(launched * US, US));
+        fixture.push(kernel("k").at((launched + 2 * thread) * US, US).link(link));
+    }
+    // Two in the time of the first launch. (Neither an op nor a frame of that name is a call.)
+    for (category, name, at, dur) in [
+        ("cuda_runtime", "cudaFree", 20, 30),
+        ("cuda_runtime", "cudaMalloc", 60, 30),
+        ("python_function", "<built-in method cudaMalloc>", 60, 30),
+        ("cuda_runtime", "cudaMalloc", 250, 30),
+    ] {
+        fixture.push(slice(category, name).on(1, 1).at(at * US, dur * US));
+    }
+    let trace = fixture.finish();
+    let before = BeforeWindowSlices::of(&trace);
+    let gpu = Gpu::new(&trace, catalog::Platform::Cuda, &before, &Options::default());
+    let wall = Wall::of(&gpu, &Launches::of(&gpu), Lost::default());
+    let of = |at: u32| wall.is_launched_alone(at).then(|| wall.spacing_ns(at) / US);
+    let order: Vec<i64> = (0..gpu.len()).map(|at| gpu.slice(at).start_ns / US).collect();
+    assert_eq!(order, [2, 4, 102, 104, 202]);
+    assert_eq!([0, 1, 2, 3, 4].map(of), [Some(40), Some(100), Some(100), None, None]);
+    assert!(wall.is_next_after(0, 100 * US) && !wall.is_next_after(0, 40 * US));
+}
+
+#[test]
 fn an_op_that_goes_away_saves_its_time_where_the_gpu_is_idle() {
     let starved = wall(&[(0, 2, 10), (100, 102, 10), (200, 202, 10)], &[]);
     let us = |times: &[(i64, i64)]| -> Vec<(i64, i64)> {
@@ -152,6 +180,34 @@ fn one_off_pauses_are_no_part_of_the_span() {
     assert_eq!(of(&[1, 2, 602, 603, 1003]), said(5, "the GPU span without one-off pauses"));
     // Four pauses of one length are the program's rhythm.
     assert_eq!(of(&[1, 101, 201, 301, 401]), said(401, "the GPU span"));
+}
+
+#[test]
+fn a_pause_in_each_step_of_the_profiler_is_not_one_off() {
+    // Three steps of 100 ms whose GPU work begins at these times, in ms, and takes 10 ms.
+    let of = |starts_ms: &[i64]| {
+        let mut fixture = Fixture::default();
+        for step in 0..3_i64 {
+            let name = format!("ProfilerStep#{step}");
+            let range = slice("user_annotation", &name).on(1, 1);
+            fixture.push(range.at(step * 100_000 * US, 100_000 * US));
+        }
+        for ms in starts_ms {
+            fixture.push(kernel("k").at(ms * 1000 * US, 10_000 * US));
+        }
+        let trace = fixture.finish();
+        let before = BeforeWindowSlices::of(&trace);
+        let gpu = Gpu::new(&trace, catalog::Platform::Cuda, &before, &Options::default());
+        let wall = Wall::of(&gpu, &Launches::of(&gpu), Lost::default());
+        (wall.span_ns / (1000 * US), wall.span())
+    };
+    let said = |ms, span: &str| (ms, span.to_owned());
+    // Each begins with 80 ms on the CPU: the first of these is before all GPU work. Or each ends with it.
+    assert_eq!(of(&[80, 90, 180, 190, 280, 290]), said(220, "the GPU span"));
+    assert_eq!(of(&[0, 10, 100, 110, 200, 210]), said(220, "the GPU span"));
+    // Only two of the steps pause.
+    let busy = [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 170, 180, 190, 270, 280, 290];
+    assert_eq!(of(&busy), said(160, "the GPU span without one-off pauses"));
 }
 
 #[test]

@@ -664,6 +664,15 @@ pub(super) const REMEDIES: &[Remedy] = &[
         gates: Gates { pinned: Some(false), to_device: Some(true), ..OPEN },
     },
     Remedy {
+        id: "pin-host-tensor",
+        what: "pinned host memory and non_blocking=True",
+        action: "Allocate the host tensor in pinned memory (tensor.pin_memory()), and copy one batch ahead on a separate \
+                 stream with non_blocking=True.",
+        why: "A copy from pageable memory blocks the CPU, and a stream runs its work in order.",
+        check: "In a new trace, the copy is named \"Pinned -> Device\" and runs concurrently with kernels of another stream.",
+        gates: Gates { pinned: Some(false), to_device: Some(true), ..OPEN },
+    },
+    Remedy {
         id: "copy-stream",
         what: "a separate stream for the copy",
         action: "Prefetch on a separate stream, one batch ahead.",

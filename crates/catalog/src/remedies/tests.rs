@@ -224,6 +224,9 @@ fn copies() {
     assert!(ids(&all, &with(None, Some(false))).is_empty(), "ROCm's copies do not say");
     let back = RunFacts { to_device: Some(false), ..with(Some(false), Some(false)) };
     assert!(ids(&all, &back).is_empty(), "a result that the CPU reads");
+    let own = RunFacts { to_device: Some(true), pinned: Some(false), ..RunFacts::default() };
+    assert_eq!(ids(&["pin-host-tensor"], &own), ["pin-host-tensor"]);
+    assert!(ids(&["pin-host-tensor"], &back).is_empty());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What may be advised about a find: the facts of its place, the gates of the remedies, and what it is worth.
 
-use catalog::remedies::{Execution, Mask, Optimizer, Remedy, RunFacts, applicable, remedy};
+use catalog::remedies::{Execution, Mask, Optimizer, Phase, Remedy, RunFacts, applicable, remedy};
 use catalog::{Category, Family};
 use trace::Trace;
 
@@ -8,7 +8,7 @@ use super::find::{Candidate, Sought};
 use super::lanes::Lanes;
 use super::names::Names;
 use super::removed::removed;
-use super::{Ground, related};
+use super::{Ground, related, related_ns};
 use crate::site::Attribution;
 use timeline::launches::Launches;
 use wall::Removed;
@@ -36,6 +36,8 @@ pub(super) struct Rule {
     pub by_frames: bool,
     /// Time that goes away on the device and does not shorten the run, where that is much: the rest is launched no earlier.
     pub held_ns: Option<i64>,
+    /// The gaps between kernels that go away with them: time in which the GPU does nothing.
+    pub gaps_ns: i64,
     /// For attention: the sum of the least times of the fused kernels, if it is known.
     pub attention_ns: Option<Option<i64>>,
     /// For collectives in a row: the latency of each.
@@ -86,7 +88,7 @@ pub(super) fn advice(
     if rule.launches.is_some() && !saves_launches(ground, &removed, saved_ns) {
         rule.launches = None;
     }
-    rule.held_ns = held_ns(&removed, saved_ns);
+    rule.held_ns = held_ns(gone_ns(&removed, &rule), saved_ns);
     Some(Advice { remedies, path, saved_ns, rule, removed })
 }
 
@@ -118,14 +120,21 @@ fn has_left_nothing(candidate: &Candidate) -> bool {
     candidate.groups.len() == 1 && candidate.active.len() >= candidate.split.len()
 }
 
-/// The GPU time that goes away.
-pub(super) fn gone_ns(removed: &[Removed]) -> i64 {
-    removed.iter().fold(0_i64, |sum, part| sum.saturating_add(part.gpu_ns))
+impl Advice {
+    /// The GPU time that goes away.
+    pub(super) fn gone_ns(&self) -> i64 {
+        gone_ns(&self.removed, &self.rule)
+    }
+}
+
+/// The GPU time that goes away: that of kernels. (Where launches come late, the gaps between them are longer than they are.)
+fn gone_ns(removed: &[Removed], rule: &Rule) -> i64 {
+    let all_ns = removed.iter().fold(0_i64, |sum, part| sum.saturating_add(part.gpu_ns));
+    all_ns.saturating_sub(rule.gaps_ns).max(0)
 }
 
 /// How much of the time that goes away on the device shortens nothing; `None` where that is less than a tenth of it.
-fn held_ns(removed: &[Removed], saved_ns: i64) -> Option<i64> {
-    let gone_ns = gone_ns(removed);
+fn held_ns(gone_ns: i64, saved_ns: i64) -> Option<i64> {
     let held_ns = gone_ns.saturating_sub(saved_ns);
     (held_ns.saturating_mul(10) >= gone_ns && held_ns > 0).then_some(held_ns)
 }
@@ -174,7 +183,10 @@ pub(super) fn facts(
     // (Of work that a graph replays no sizes are recorded, but its annotation has the batch.)
     let of_pass = || ground.tokens.iter().find(|(of, _)| *of == stage).map(|(_, tokens)| *tokens);
     RunFacts {
-        phase: stage.phase(run.run),
+        phase: match recomputes(again_ns(lanes, launches, ground, candidate), candidate, lanes) {
+            true => Some(Phase::Forward),
+            false => stage.phase(run.run),
+        },
         norm: names.norm(chain.map_or("", |chain| chain.id)),
         activation: names.activation(),
         optimizer,
@@ -194,6 +206,26 @@ pub(super) fn facts(
         group_norms: Some(has_group_norms(lanes, candidate)),
         ..run
     }
+}
+
+/// The time of a candidate's kernels that gradient checkpointing launches, when it runs the forward pass again.
+pub(super) fn again_ns(
+    lanes: &Lanes<'_>,
+    launches: &Launches,
+    ground: &Ground<'_>,
+    candidate: &Candidate,
+) -> i64 {
+    let regions = &ground.run.recomputed;
+    let is_again = |at: &u32| {
+        launches.of_slice(*at as usize).is_some_and(|row| regions.hold(lanes.gpu.trace, row))
+    };
+    let own = related(candidate).filter(is_again);
+    own.fold(0_i64, |sum, at| sum.saturating_add(lanes.gpu.slice(at as usize).dur_ns))
+}
+
+/// Whether that is most of their time: they are of the forward pass, in whichever stage they run.
+fn recomputes(again_ns: i64, candidate: &Candidate, lanes: &Lanes<'_>) -> bool {
+    again_ns > 0 && again_ns.saturating_mul(2) > related_ns(lanes, candidate)
 }
 
 /// The first compute capability, times ten, with tensor cores, which take 16-bit floats ("NVIDIA Tesla V100 GPU Architecture", white

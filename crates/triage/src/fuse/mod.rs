@@ -142,7 +142,8 @@ fn judged<'a>(
         attention::without_tiny(&lanes, candidate);
     }
     let accepted = accept(&lanes, found, is_named(context));
-    let advised = |accepted: Accepted| {
+    let advised = |mut accepted: Accepted| {
+        accepted.again_ns = advice::again_ns(&lanes, launches, ground, &accepted.candidate);
         let advice = advice::advice(&lanes, launches, attribution, ground, &accepted.candidate);
         (accepted, advice)
     };
@@ -216,6 +217,8 @@ const MANY: usize = 64;
 struct Accepted {
     candidate: Candidate,
     related_ns: i64,
+    /// Of that, the time of the forward pass that gradient checkpointing runs again.
+    again_ns: i64,
 }
 
 /// Of candidates that claim the same kernels, keeps the most telling. A kernel that is fused already may
@@ -263,7 +266,7 @@ fn accept(lanes: &Lanes<'_>, found: Vec<Candidate>, named: bool) -> Vec<Accepted
             in_active[*at as usize] = true;
         }
         let related_ns = related_ns(lanes, &candidate);
-        accepted.push(Accepted { candidate, related_ns });
+        accepted.push(Accepted { candidate, related_ns, again_ns: 0 });
     }
     accepted
 }

@@ -51,6 +51,7 @@ pub(super) fn removed(
     let fusion = Fusion::of(lanes, launches, attribution, ground, candidate);
     let mut removed = Vec::new();
     let mut attention_ns = fusion.attention.then_some(Some(0_i64));
+    let mut gaps_ns = 0_i64;
     for find in &candidate.split {
         let slices = &candidate.slices[find.from as usize..find.to as usize];
         let parts: Vec<u32> = slices.iter().copied().filter(|at| !fusion.stays(*at)).collect();
@@ -60,6 +61,8 @@ pub(super) fn removed(
         };
         let mut of_find: Vec<Removed> =
             (0..parts.len()).map(|nth| fusion.part(&parts, &kept, nth)).collect();
+        let gaps = parts.windows(2).map(|pair| fusion.gap_ns(pair[0], pair[1]));
+        gaps_ns = gaps.fold(gaps_ns, i64::saturating_add);
         if fusion.attention {
             let least_ns = attention::least_ns(lanes, ground.arguments, ground.peak, &parts);
             attention_ns = attention_ns.map(|sum| Some(sum?.saturating_add(least_ns?)));
@@ -103,6 +106,7 @@ pub(super) fn removed(
         launches,
         by_frames,
         held_ns: None,
+        gaps_ns,
         attention_ns,
         latency_ns: fusion.latency_ns,
         one_pass: fusion.keeps == Keeps::OnePass,
@@ -326,7 +330,7 @@ impl<'a> Fusion<'a> {
         let launch = |at: u32| -> Option<Row> { self.launches.of_slice(at as usize) };
         let (Some(row), Some(next)) = (launch(at), next.and_then(launch)) else { return false };
         let apart_ns = trace.ts_ns(next).saturating_sub(trace.ts_ns(row));
-        trace.track(row) == trace.track(next) && apart_ns == self.ground.wall.spacing_ns(at)
+        trace.track(row) == trace.track(next) && self.ground.wall.is_next_after(at, apart_ns)
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use report::{short_name, units};
 
-use super::advice::{Advice, Rule, gone_ns};
+use super::advice::{Advice, Rule};
 use super::find::{Candidate, Sought};
 use super::lanes::Lanes;
 use super::row::{FuseRow, FuseStatus, GainConfidence, PatternConfidence, Together};
@@ -87,7 +87,7 @@ pub(super) fn rows(
 /// What a change that is not worth its price in this recording takes off the device, where that would be worth it alone and no launch goes
 /// away: a graph launches the kernels, and the next one comes late.
 fn held_back(advice: &Advice, name: String, wall: &Wall) -> Option<String> {
-    let ns = gone_ns(&advice.removed);
+    let ns = advice.gone_ns();
     let is_held = wall.linked && advice.rule.launches.is_none();
     Priority::of(ns, wall.span_ns).filter(|_| is_held)?;
     let pct = units::percent(percent(ns, wall.span_ns));
@@ -108,9 +108,13 @@ fn join_stages(rows: &mut [FuseRow], judged: &[(Accepted, Option<Advice>)], wall
             .iter()
             .filter(|(accepted, _)| id(&accepted.candidate) == pattern)
             .filter_map(|(_, advice)| advice.as_ref().filter(|advice| advice.path == path));
-        let mut removed: Vec<Removed> = advice.flat_map(|it| it.removed.clone()).collect();
+        let (mut removed, mut gone_ns): (Vec<Removed>, i64) = (Vec::new(), 0);
+        for advice in advice {
+            removed.extend(&advice.removed);
+            gone_ns = gone_ns.saturating_add(advice.gone_ns());
+        }
         trace::sort(&mut removed);
-        let (saved_ns, gone_ns) = (wall.saved_without(&removed), gone_ns(&removed));
+        let saved_ns = wall.saved_without(&removed);
         let (n_stages, saved_pct) = (stages.len(), percent(saved_ns, wall.span_ns));
         let text = format!(
             " The same change acts in {n_stages} stages. In all of them it saves at most {} ({} of {}).",
@@ -145,7 +149,7 @@ fn title(candidate: &Candidate) -> &'static str {
 pub(super) fn row(
     lanes: &Lanes<'_>,
     attribution: Option<&Attribution>,
-    Accepted { candidate, related_ns }: &Accepted,
+    Accepted { candidate, related_ns, again_ns }: &Accepted,
     advice: Option<(&Advice, Priority)>,
     wall: &Wall,
 ) -> FuseRow {
@@ -165,12 +169,17 @@ pub(super) fn row(
         (None, Sought::Chain(_)) => String::new(),
     };
     let gain = advice.map(|(advice, _)| gain(advice, wall));
-    let what = match lanes.warm {
-        Some(warm) => {
-            format!("{} Counted are {}.", rationale(lanes, candidate, share), warm.warm.told())
-        }
-        None => rationale(lanes, candidate, share),
-    };
+    let mut what = rationale(lanes, candidate, share);
+    if *again_ns > 0 {
+        what.push_str(&format!(
+            " {} of that time is the forward pass that gradient checkpointing runs again (torch/utils/checkpoint.py): without \
+             checkpointing it goes away.",
+            units::percent(percent(*again_ns, *related_ns))
+        ));
+    }
+    if let Some(warm) = lanes.warm {
+        what.push_str(&format!(" Counted are {}.", warm.warm.told()));
+    }
     let rationale =
         gain.as_ref().map_or_else(|| what.clone(), |gain| format!("{what}{}", gain.sentence));
     let first = advice.and_then(|(advice, _)| advice.remedies.first());
@@ -200,7 +209,7 @@ pub(super) fn row(
         action: first.map(|remedy| action(candidate.sought, remedy.action)).unwrap_or_default(),
         check: first.map(|remedy| remedy.check.to_owned()).unwrap_or_default(),
         candidate_fused_path: path,
-        gone_ns: advice.map_or(0, |(advice, _)| gone_ns(&advice.removed)),
+        gone_ns: advice.map_or(0, |(advice, _)| advice.gone_ns()),
         together: None,
     }
 }
@@ -223,6 +232,7 @@ fn gain(advice: &Advice, wall: &Wall) -> Gain {
         launches,
         by_frames,
         held_ns,
+        gaps_ns: _,
         attention_ns,
         latency_ns,
         one_pass,
@@ -271,7 +281,7 @@ fn gain(advice: &Advice, wall: &Wall) -> Gain {
             if n == 1 { "counts" } else { "count" },
         )
     });
-    let limit = of_launches(launches, by_frames, wall.linked);
+    let limit = of_launches(launches, by_frames, wall);
     let held = held_ns.map_or_else(String::new, |ns| {
         format!(
             ". {} of the GPU time that goes away does not shorten the run: other work, or launches that come later, hold what follows",
@@ -289,10 +299,10 @@ fn gain(advice: &Advice, wall: &Wall) -> Gain {
 }
 
 /// What launches that go away save, after a semicolon; empty where no launch that goes away shortens the run.
-fn of_launches(launches: Option<(u64, i64)>, by_frames: bool, linked: bool) -> String {
+fn of_launches(launches: Option<(u64, i64)>, by_frames: bool, wall: &Wall) -> String {
     match launches {
         Some((n, ns)) => format!(
-            "; where the GPU waits for the CPU, the CPU time of {} that {} away ({} in all, each {}, with the profiler's overhead)",
+            "; where the GPU waits for the CPU, the CPU time of {} that {} away ({} in all, each {}, with the profiler's overhead{})",
             units::plural(n, "launch", "launches"),
             if n == 1 { "goes" } else { "go" },
             units::time(ns),
@@ -300,10 +310,11 @@ fn of_launches(launches: Option<(u64, i64)>, by_frames: bool, linked: bool) -> S
                 true =>
                     "as long as the Python function that launches nothing else, or up to the next launch",
                 false => "from its launch to the next at most",
-            }
+            },
+            if wall.allocates() { ", without calls that allocate or free memory" } else { "" },
         ),
         // (Then no launch that goes away shortens the run.)
-        None if linked => String::new(),
+        None if wall.linked => String::new(),
         None => "; no launches are recorded, so it is unknown where the GPU waits for the CPU"
             .to_owned(),
     }

@@ -6,7 +6,9 @@ use trace::{Row, Trace, TrackId};
 
 use super::cause::{Cause, Explained, WAITING_PCT};
 use super::gaps::{Gap, Gaps};
+use super::ops;
 use super::place::{Place, places};
+use super::words::{cpu_in, in_words, origin};
 use crate::attribution::Linker;
 use timeline::intervals::{Interval, both, length};
 use timeline::percent;
@@ -136,7 +138,10 @@ impl Device<'_, '_> {
             Cause::Start => format!(
                 "; {part} is from the end of a launch that came late to the start of what it launched."
             ),
-            Cause::Op => format!("; for {part} the CPU runs PyTorch ops."),
+            Cause::Op => format!(
+                "; for {part} the CPU runs PyTorch ops{}.",
+                ops::told(self.trace, self.explained)
+            ),
             Cause::Python => format!("; for {part} the CPU runs Python code outside any op."),
             Cause::Compiled => format!(
                 "; for {part} the CPU is in compiled code, between its recorded ops and runtime calls."
@@ -448,52 +453,4 @@ fn is_queued(gap: &Gap) -> bool {
 /// for a call that waits.)
 fn explaining(gap: &Gap) -> Interval {
     if is_queued(gap) { gap.times } else { until_queued(gap) }
-}
-
-/// A place of this time in words, with a comma before it; nothing where none is known.
-pub(crate) fn in_words(
-    trace: &Trace,
-    linker: &mut Linker<'_>,
-    times: Interval,
-    place: &Place,
-) -> String {
-    let cpu = cpu_in(trace, linker, times, place);
-    cpu.map_or_else(String::new, |cpu| format!(", with {cpu}"))
-}
-
-/// Where the CPU is in this time; `None` where that is not known.
-fn cpu_in(
-    trace: &Trace,
-    linker: &mut Linker<'_>,
-    times: Interval,
-    place: &Place,
-) -> Option<String> {
-    // (What it calls, such as imports of its own, is no work of the program.)
-    if place.profiler.is_some() {
-        return Some("the CPU in the profiler itself".to_owned());
-    }
-    let mut names: Vec<String> = [place.call, place.range]
-        .into_iter()
-        .flatten()
-        .map(|row| trace.name_text(row).to_owned())
-        .collect();
-    // Where a call is known, its function; else the frame of Python that covers most of the time: at its start it is the
-    // innermost one.
-    let line = place.call.or(place.frame).and_then(|row| {
-        let from = trace.ts_ns(row).max(times.0);
-        let to = trace.end_ns(row).min(times.1);
-        let at = if place.call.is_some() { from.midpoint(to) } else { trace.ts_ns(row) };
-        linker.line_at(trace.track(row), at)
-    });
-    names.extend(line);
-    (!names.is_empty()).then(|| format!("the CPU in {}", names.join(" in ")))
-}
-
-/// A call with its op and its Python function, in words.
-fn origin(trace: &Trace, linker: &mut Linker<'_>, call: Row) -> String {
-    let mut names = vec![trace.name_text(call).to_owned()];
-    let (op, _) = linker.op_of(call, None, true);
-    names.extend(op.map(|op| trace.name_text(op).to_owned()));
-    names.extend(linker.line_at(trace.track(call), trace.ts_ns(call)));
-    names.join(" in ")
 }

@@ -1,9 +1,10 @@
 //! The kernels of each stage with their times, and which of them get a row.
 
-use catalog::{Category, OverlapClass};
+use catalog::{Category, OverlapClass, is_pageable};
 
 use super::sweep::{Lanes, SliceOverlap};
 use super::verdict::{HEADROOM_PCT, HIDDEN_PCT, MOST_ROWS, Verdict, at_least, is_light, weight};
+use crate::site::Attribution;
 use crate::stages::Stage;
 use timeline::gpu::{Extent, Gpu};
 
@@ -22,7 +23,7 @@ pub(super) struct StageSums {
     pub(super) n_used: usize,
 }
 
-/// All instances of one name in one stage.
+/// All instances of one name in one stage; of copies of pageable memory, those of one place.
 pub(super) struct Group {
     pub(super) stage: Stage,
     pub(super) work: usize,
@@ -34,6 +35,30 @@ pub(super) struct Group {
 }
 
 impl Group {
+    fn of(gpu: &Gpu<'_>, per_slice: &SliceOverlap, stage_of: &[Stage], instances: &[u32]) -> Self {
+        let first = instances[0] as usize;
+        let mut group = Self {
+            stage: stage_of[first],
+            work: gpu.slice(first).work,
+            instances: instances.to_vec(),
+            total_ns: 0,
+            exclusive_ns: 0,
+            hidden_ns: 0,
+            hidden_by_compute_ns: 0,
+        };
+        for at in instances.iter().map(|at| *at as usize) {
+            for (sum, ns) in [
+                (&mut group.total_ns, gpu.slice(at).dur_ns),
+                (&mut group.exclusive_ns, per_slice.exclusive_ns[at]),
+                (&mut group.hidden_ns, per_slice.hidden_ns[at]),
+                (&mut group.hidden_by_compute_ns, per_slice.hidden_by_compute_ns[at]),
+            ] {
+                *sum = sum.saturating_add(ns);
+            }
+        }
+        group
+    }
+
     fn rank(&self, class: OverlapClass) -> (bool, i128) {
         (class != OverlapClass::Compute, i128::from(self.exclusive_ns) * weight(class))
     }
@@ -84,38 +109,48 @@ pub(super) fn is_judged(stage: &StageSums, stages: &[StageSums]) -> bool {
     }
 }
 
-/// Instances by stage and name, in the order of the slices.
+/// Instances by stage and name, in the order of the slices. Copies of pageable memory also by the place that makes them: what is to be
+/// done about them is done there.
 #[inline(never)]
-pub(super) fn groups(gpu: &Gpu<'_>, per_slice: &SliceOverlap, stage_of: &[Stage]) -> Vec<Group> {
+pub(super) fn groups(
+    gpu: &Gpu<'_>,
+    per_slice: &SliceOverlap,
+    stage_of: &[Stage],
+    attribution: Option<&Attribution>,
+) -> Vec<Group> {
     let mut order: Vec<u32> = (0..gpu.len() as u32).collect();
     let key = |at: u32| (stage_of[at as usize], gpu.slice(at as usize).work);
     trace::sort_numbers(&mut order, &|a, b| key(a).cmp(&key(b)));
-    order
-        .chunk_by(|a, b| key(*a) == key(*b))
-        .map(|instances| {
-            let (stage, work) = key(instances[0]);
-            let mut group = Group {
-                stage,
-                work,
-                instances: instances.to_vec(),
-                total_ns: 0,
-                exclusive_ns: 0,
-                hidden_ns: 0,
-                hidden_by_compute_ns: 0,
-            };
-            for at in instances.iter().map(|at| *at as usize) {
-                for (sum, ns) in [
-                    (&mut group.total_ns, gpu.slice(at).dur_ns),
-                    (&mut group.exclusive_ns, per_slice.exclusive_ns[at]),
-                    (&mut group.hidden_ns, per_slice.hidden_ns[at]),
-                    (&mut group.hidden_by_compute_ns, per_slice.hidden_by_compute_ns[at]),
-                ] {
-                    *sum = sum.saturating_add(ns);
-                }
+    let mut found = Vec::new();
+    for instances in order.chunk_by(|a, b| key(*a) == key(*b)) {
+        let name = gpu.trace.strings.get(gpu.works[key(instances[0]).1].name);
+        match attribution.filter(|_| is_pageable(name)) {
+            None => found.push(Group::of(gpu, per_slice, stage_of, instances)),
+            Some(attribution) => {
+                let places = place_numbers(attribution);
+                let place = |at: u32| places[attribution.site_of[at as usize] as usize];
+                let mut own = instances.to_vec();
+                trace::sort_numbers(&mut own, &|a, b| place(a).cmp(&place(b)));
+                let by_place = own.chunk_by(|a, b| place(*a) == place(*b));
+                found.extend(by_place.map(|own| Group::of(gpu, per_slice, stage_of, own)));
             }
-            group
-        })
-        .collect()
+        }
+    }
+    found
+}
+
+/// By site: the first site with the same place.
+fn place_numbers(attribution: &Attribution) -> Vec<u32> {
+    let texts: Vec<Option<String>> =
+        attribution.sites.iter().map(crate::site::Site::place).collect();
+    let mut order: Vec<u32> = (0..texts.len() as u32).collect();
+    let text = |at: u32| &texts[at as usize];
+    trace::sort_numbers(&mut order, &|a, b| text(a).cmp(text(b)));
+    let mut numbers = vec![0; texts.len()];
+    for same in order.chunk_by(|a, b| text(*a) == text(*b)) {
+        same.iter().for_each(|at| numbers[*at as usize] = same[0]);
+    }
+    numbers
 }
 
 /// The rows of a stage: each name once. On one stream only what could move to a second one.

@@ -38,7 +38,7 @@ pub(crate) fn overlap(
     let per_slice = sweep(gpu, class_of);
     let stage_of: Vec<Stage> = (0..gpu.len()).map(stage_of).collect();
     let stages = stages(gpu, &stage_of);
-    let groups = groups(gpu, &per_slice, &stage_of);
+    let groups = groups(gpu, &per_slice, &stage_of, attribution);
     let facts = Facts {
         gpu,
         per_slice: &per_slice,
@@ -53,6 +53,7 @@ pub(crate) fn overlap(
             sharded: is_sharded(gpu),
         },
         computes: computes(gpu),
+        loads: has_name(gpu, &|name| name.contains("DataLoader")),
     };
     // (Its name says what a kernel could overlap with.)
     let is_named = |group: &&Group| {
@@ -94,6 +95,8 @@ struct Facts<'a> {
     collectives: Collectives<'a>,
     /// By stream: whether anything but copies and fills runs there.
     computes: Vec<bool>,
+    /// Whether a data loader runs.
+    loads: bool,
 }
 
 /// What tells who starts a collective.
@@ -107,10 +110,15 @@ struct Collectives<'a> {
 
 /// Whether ranges of FSDP are recorded.
 fn is_sharded(gpu: &Gpu<'_>) -> bool {
+    has_name(gpu, &|name| {
+        name.starts_with("FullyShardedDataParallel") || name.starts_with("FSDP::")
+    })
+}
+
+/// Whether the trace has such a name.
+fn has_name(gpu: &Gpu<'_>, wanted: &dyn Fn(&str) -> bool) -> bool {
     let strings = &gpu.trace.strings;
-    let marks = ["FullyShardedDataParallel", "FSDP::"];
-    (0..strings.len() as u32)
-        .any(|id| marks.iter().any(|mark| strings.get(StringId(id)).starts_with(mark)))
+    (0..strings.len() as u32).any(|id| wanted(strings.get(StringId(id))))
 }
 
 /// What the gates of a collective's remedies ask for.
@@ -143,8 +151,10 @@ fn collective_facts(facts: &Facts<'_>, group: &Group, name: &str) -> RunFacts {
 const MANY: usize = 64;
 /// Half of them are this short, in ns: they move little.
 const SMALL_NS: i64 = 100_000;
-/// The remedy for copies of pageable memory.
-const PIN: &str = "pin-host-memory";
+/// The remedies for copies of pageable memory: what a data loader makes, and what else the program does.
+const PINS: [&str; 2] = ["pin-host-memory", "pin-host-tensor"];
+/// What helps copies where no data loader runs.
+const COPIES: &[&str] = &["pin-host-tensor", "copy-stream"];
 /// What helps many small collectives.
 const MANY_SMALL: &[&str] = &["larger-buckets", "coalesced-collectives"];
 
@@ -240,14 +250,18 @@ fn chance(
         Lever::Tune | Lever::None => facts.facts,
     };
     let latency = latency(facts, group, lever, name);
-    let remedies = if latency.is_some() { MANY_SMALL } else { lever.remedies() };
+    let remedies = match lever {
+        _ if latency.is_some() => MANY_SMALL,
+        Lever::Copy if !facts.loads => COPIES,
+        _ => lever.remedies(),
+    };
     // (One copy has no later batch to prefetch.)
     let prefetches = lever != Lever::Copy || is_repeated(gpu, group);
     let remedy = applicable(remedies, &place).first().copied().filter(|_| prefetches);
     // Half the bytes take half the time at least; what runs next is not moved.
     let halves = remedy.is_some_and(|remedy| remedy.id == "ddp-compress");
     // The CPU waits in the call until pageable memory is copied: what it launches next comes sooner with the copy.
-    let pins = remedy.is_some_and(|remedy| remedy.id == PIN);
+    let pins = remedy.is_some_and(|remedy| PINS.contains(&remedy.id));
     let bound_ns = remedy.zip(*wall).and_then(|(_, wall)| {
         if pins {
             return Some(group.exclusive_ns);
