@@ -87,9 +87,15 @@ fn diagnose_compares_the_ranks_of_a_folder() {
     std::fs::create_dir(folder.path().join("run")).unwrap();
     folder.write("run/TP-0.json", that_joins(0, 100_000));
     folder.write("run/TP-1.json", that_joins(1, 800_000));
-    let run = folder.run(&["diagnose", "run"]).done();
+    let run = folder.run(&["diagnose", "run", "--rank", "0"]).done();
     let late = "The other rank waits for rank 1, the last to join 1 of 1 collective: 700 µs.";
     assert!(run.stdout.contains(late), "{}", run.stdout);
+    // Where none is named, it is the one that has the cause.
+    let cause = folder.run(&["diagnose", "run"]).done();
+    assert!(cause.stdout.contains(late) && cause.stdout.contains("# TP-1.json"));
+    assert!(!cause.stdout.contains("# TP-0.json"), "{}", cause.stdout);
+    let says = "2 ranks; using rank 1, for which the others wait (--rank selects another";
+    assert!(cause.stderr.contains(says), "{}", cause.stderr);
     let first = "The GPU runs no kernel but communication for 80.8% of its span (800 µs, 700 µs of it because rank 1 joins later).";
     assert!(run.stdout.contains(first), "{}", run.stdout);
     // As JSON, with the same rows in both documents.
@@ -135,8 +141,8 @@ fn a_file_of_another_run_is_named_and_neither_compared_nor_reported() {
     let other = "TP-0.json (rank 0) is not compared: its run has 1 rank, and that of the others 2.";
     assert!(run.stdout.starts_with("# 2 ranks"), "{}", run.stdout);
     assert!(run.stdout.contains(late) && run.stdout.contains(other), "{}", run.stdout);
-    assert_eq!(run.stdout.matches("# TP-0.json").count(), 1, "{}", run.stdout);
-    assert!(run.stdout.contains("700 µs of it because rank 1 joins later"), "{}", run.stdout);
+    assert_eq!(run.stdout.matches("# TP-0.json").count(), 0, "{}", run.stdout);
+    assert_eq!(run.stdout.matches("# TP-1.json").count(), 1, "{}", run.stdout);
     folder.run(&["diagnose", "all", "--json"]).done();
     // Its report is that of the folder of the run, with the name of the file that is left out.
     for (of, rank, expected) in

@@ -64,6 +64,9 @@ impl Device<'_> {
         let busy_ns = busy_ns.saturating_sub(waits_ns);
         // (Code of which nothing is recorded is as slow without.)
         let unrecorded_ns = self.wall(WallPart::Unexplained).map_or(0, |row| row.total_ns);
+        // (What is next to nothing is not told, and not added.)
+        let in_calls_ns =
+            if in_calls_ns.saturating_mul(100) >= window_ns { in_calls_ns } else { 0 };
         let slowed = Slowed { busy_ns, unrecorded_ns, in_calls_ns, window_ns };
         (busy_ns as f64 * most >= window_ns as f64 * BUSY).then_some(slowed)
     }
