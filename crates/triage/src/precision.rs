@@ -9,6 +9,7 @@ use trace::Trace;
 
 use super::fuse::Ground;
 use super::iterations::WarmSlices;
+use super::paced;
 use super::site::Attribution;
 use timeline::gpu::Gpu;
 use timeline::percent;
@@ -101,6 +102,8 @@ struct PlainTime {
     shared_ns: i64,
     /// By slice, sorted: the exposed time that goes away.
     removed: Vec<(u32, i64)>,
+    /// What goes away and only makes waits for the workers of a data loader longer.
+    paced_ns: i64,
 }
 
 impl PlainTime {
@@ -138,6 +141,7 @@ impl PlainTime {
             let exposed_ns = exposed_ns.get(at).copied().unwrap_or_default();
             found.removed.push((at as u32, (exposed_ns as f64 * faster.gain()) as i64));
         }
+        found.paced_ns = paced::absorb(gpu, &mut found.removed);
         found
     }
 
@@ -155,6 +159,18 @@ impl PlainTime {
 
     /// The sentence about what is gained, and the wall time that it is; `None` where it is too little to measure.
     fn gain(&self, wall: &Wall, faster: Faster) -> Option<(String, i64)> {
+        let (text, ns) = self.gain_alone(wall, faster)?;
+        let paced = match self.paced_ns {
+            0 => String::new(),
+            ns => format!(
+                " Not counted are {} that only make the waits for the workers of the data loader longer: a batch comes when it is made.",
+                units::time(ns)
+            ),
+        };
+        Some((format!("{text}{paced}"), ns))
+    }
+
+    fn gain_alone(&self, wall: &Wall, faster: Faster) -> Option<(String, i64)> {
         let saved_ns = wall.saved_ns(&self.removed);
         let shorter_ns = self.removed.iter().fold(0_i64, |sum, (_, ns)| sum.saturating_add(*ns));
         // (Less than that is hidden by the noise between two runs.)
