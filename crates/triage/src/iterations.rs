@@ -49,6 +49,12 @@ pub struct Range {
     pub is_ahead: bool,
     /// Why it is cold; `None` if it is not, or if that cannot be told.
     pub cold: Option<Cold>,
+    /// Ops whose launches that work is.
+    pub(crate) n_ops: usize,
+    /// Time that it covers without communication, which may only wait for another rank.
+    pub(crate) compute_ns: i64,
+    /// How long the device has earlier work, from its begin until its own first work.
+    pub(crate) behind_ns: i64,
 }
 
 /// The iterations of a run, by start.
@@ -84,7 +90,11 @@ impl Ranges {
                 gpu_busy_ns: length(&own),
                 is_ahead: within.saturating_mul(2) < length(&own),
                 cold: None,
+                n_ops: 0,
+                compute_ns: 0,
+                behind_ns: 0,
             }
+            .measured(gpu, device)
         };
         let list = found.iter().map(range).collect();
         Some(Self { kind, device, list })
@@ -128,6 +138,23 @@ impl Ranges {
             (before.1 < after.0).then_some((before.1, after.0))
         }));
         Some(union(windows))
+    }
+}
+
+impl Range {
+    /// With the figures by which other work is told from a cold iteration.
+    fn measured(self, gpu: &GpuSide, device: Option<DeviceId>) -> Self {
+        let Some(device) = device else { return self };
+        let work = || gpu.work_of(device, &self.slice);
+        let mut ops: Vec<usize> = work().filter_map(|one| one.owner).collect();
+        trace::sort(&mut ops);
+        ops.dedup();
+        let compute = work().filter(|one| !one.is_communication);
+        let compute_ns = length(&union(compute.map(|one| one.slice.interval()).collect()));
+        let behind = self.on_gpu.map(|(first_ns, _)| (self.slice.start_ns, first_ns));
+        let behind = behind.filter(|(from, to)| from < to);
+        let behind_ns = behind.map_or(0, |times| length(&both(gpu.busy(device), &[times])));
+        Self { n_ops: ops.len(), compute_ns, behind_ns, ..self }
     }
 }
 

@@ -188,6 +188,41 @@ fn cold_iterations_in_the_middle_are_not_called_the_first() {
     assert_eq!(title, "Stages (all 12 iterations, including the cold one)");
 }
 
+/// Eight ranges of one name: all but the first have six ops of 1 ms. The first has `n_first` and ends on the CPU after 12 ms, so the second
+/// waits on the CPU for what is left of it.
+fn after_another_work(n_first: i64) -> TriageReport {
+    let mut fixture = Fixture::default();
+    let cpu = |raw_category, name, at, dur| slice(raw_category, name).on(1, 1).at(at, dur);
+    let (mut begins_ns, mut free_ns, mut link) = (0, 0, 0);
+    for range in 0..8 {
+        let n = if range == 0 { n_first } else { 6 };
+        let mut at_ns = begins_ns;
+        for op in 0..n {
+            link += 1;
+            fixture.push(cpu("cpu_op", "aten::addmm", at_ns, 40 * US));
+            fixture.push(cpu("cuda_runtime", "cudaLaunchKernel", at_ns + US, 4 * US).link(link));
+            free_ns = (at_ns + 10 * US).max(free_ns);
+            fixture.push(kernel("sgemm").at(free_ns, MS).link(link));
+            free_ns += MS;
+            at_ns += 300 * US;
+            if range > 0 && op == 0 {
+                let wait_ns = free_ns - at_ns;
+                fixture.push(cpu("cuda_runtime", "cudaStreamSynchronize", at_ns, wait_ns));
+                at_ns = free_ns + 20 * US;
+            }
+        }
+        fixture.push(cpu("user_annotation", "batch", begins_ns, at_ns - begins_ns));
+        begins_ns = at_ns + 10 * US;
+    }
+    triage(&fixture.finish(), &TriageOptions::default(), &Sources::default())
+}
+
+#[test]
+fn an_iteration_with_other_work_is_not_cold_nor_is_the_one_that_waits_for_it() {
+    assert_eq!(titles(&after_another_work(40))[0], "Stages");
+    assert_eq!(titles(&after_another_work(6))[0], "Stages");
+}
+
 #[test]
 fn transposes_of_complex_numbers_are_no_change_of_layout() {
     let of = |transpose| layout_change(&steps((8, 0), &[CONV], &[transpose, CONV, transpose]));
