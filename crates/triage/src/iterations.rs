@@ -10,6 +10,7 @@
 mod cold;
 mod find;
 
+use host::class::Class;
 use host::links::{DeviceId, GpuSide};
 use host::{HostSlice, Slices};
 use report::units;
@@ -53,7 +54,7 @@ pub struct Range {
     pub(crate) n_ops: usize,
     /// Time that it covers without communication, which may only wait for another rank.
     pub(crate) compute_ns: i64,
-    /// How long the device has earlier work, from its begin until its own first work.
+    /// How long the CPU waits while the device has earlier work, from its begin until its own first work.
     pub(crate) behind_ns: i64,
 }
 
@@ -75,6 +76,9 @@ impl Ranges {
     pub fn of(slices: &Slices<'_>, gpu: &GpuSide) -> Option<Self> {
         let (kind, found) = find::iterations(&Run { slices, gpu })?;
         let device = busiest(gpu, &found);
+        let is_wait = |call: &&HostSlice| slices.class(call) == Class::Sync || slices.blocks(call);
+        let waits = slices.calls.iter().filter(is_wait).map(HostSlice::interval);
+        let waits = union(waits.collect());
         let range = |slice: &HostSlice| {
             let launched = device.map_or_else(Vec::new, |device| gpu.launched_in(device, slice));
             let first = launched.iter().map(|(start, _)| *start).min();
@@ -94,7 +98,7 @@ impl Ranges {
                 compute_ns: 0,
                 behind_ns: 0,
             }
-            .measured(gpu, device)
+            .measured(gpu, device, &waits)
         };
         let list = found.iter().map(range).collect();
         Some(Self { kind, device, list })
@@ -143,7 +147,7 @@ impl Ranges {
 
 impl Range {
     /// With the figures by which other work is told from a cold iteration.
-    fn measured(self, gpu: &GpuSide, device: Option<DeviceId>) -> Self {
+    fn measured(self, gpu: &GpuSide, device: Option<DeviceId>, waits: &[Interval]) -> Self {
         let Some(device) = device else { return self };
         let work = || gpu.work_of(device, &self.slice);
         let mut ops: Vec<usize> = work().filter_map(|one| one.owner).collect();
@@ -153,7 +157,8 @@ impl Range {
         let compute_ns = length(&union(compute.map(|one| one.slice.interval()).collect()));
         let behind = self.on_gpu.map(|(first_ns, _)| (self.slice.start_ns, first_ns));
         let behind = behind.filter(|(from, to)| from < to);
-        let behind_ns = behind.map_or(0, |times| length(&both(gpu.busy(device), &[times])));
+        let behind_ns =
+            behind.map_or(0, |times| length(&both(gpu.busy(device), &both(waits, &[times]))));
         Self { n_ops: ops.len(), compute_ns, behind_ns, ..self }
     }
 }

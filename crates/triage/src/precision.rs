@@ -19,6 +19,8 @@ use wall::Wall;
 const LEAST_PCT: f64 = 20.0;
 /// Time saved that is this part of the GPU time that goes away is all of it, in percent.
 const ALL_PCT: f64 = 90.0;
+/// Of the time that is saved, what only makes waits for a data loader longer is told from one in so many parts on.
+const LEAST_PACED: i64 = 20;
 /// TF32 that is not this much faster than plain f32 is not advised: GeForce GPUs run both at the same rate.
 const LEAST_GAIN: f64 = 1.5;
 
@@ -160,8 +162,9 @@ impl PlainTime {
     /// The sentence about what is gained, and the wall time that it is; `None` where it is too little to measure.
     fn gain(&self, wall: &Wall, faster: Faster) -> Option<(String, i64)> {
         let (text, ns) = self.gain_alone(wall, faster)?;
+        // (Less is the difference between two calls for batches that are there.)
         let paced = match self.paced_ns {
-            0 => String::new(),
+            few if few.saturating_mul(LEAST_PACED) < ns => String::new(),
             ns => format!(
                 " Not counted are {} that only make the waits for the workers of the data loader longer: a batch comes when it is made.",
                 units::time(ns)

@@ -95,7 +95,7 @@ fn others(list: &[Range], own: &[usize]) -> usize {
     (0..own.len()).take_while(|place| is_other(*place) == Some(true)).count()
 }
 
-/// Whether an iteration is cold, by its duration, what of it the device has earlier work, and what it sets up, and those of later ones of
+/// Whether an iteration is cold, by its duration, how long of it the CPU waits for earlier work, and what it sets up, and those of later ones of
 /// its class; both sorted.
 fn cold(
     (dur_ns, own_ns): (i64, i64),
