@@ -155,7 +155,8 @@ impl Range {
         ops.dedup();
         let compute = work().filter(|one| !one.is_communication);
         let compute_ns = length(&union(compute.map(|one| one.slice.interval()).collect()));
-        let behind = self.on_gpu.map(|(first_ns, _)| (self.slice.start_ns, first_ns));
+        let (begun_ns, ended_ns) = self.slice.interval();
+        let behind = self.on_gpu.map(|(first_ns, _)| (begun_ns, first_ns.min(ended_ns)));
         let behind = behind.filter(|(from, to)| from < to);
         let behind_ns =
             behind.map_or(0, |times| length(&both(gpu.busy(device), &both(waits, &[times]))));

@@ -69,6 +69,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 time(waited + edges_ns),
                 match copied_ns {
                     0 => String::new(),
+                    // (A little that nobody advises against needs no share.)
+                    _ if (covered as f64) < COSTS_SHARE * window => String::new(),
                     ns => format!(" ({} of that is of copies to it from pageable memory)", time(ns)),
                 }
             );
