@@ -234,7 +234,7 @@ fn a_step_that_waits_for_nothing_is_cold_whatever_is_queued() {
     for step in 0..8_i64 {
         let dur_ns = if step == 0 { 500 * US } else { 100 * US };
         let name = format!("ProfilerStep#{step}");
-        fixture.push(cpu("user_annotation", &name, at_ns, dur_ns));
+        fixture.push(slice("user_annotation", &name).on(1, 1).at(at_ns, dur_ns));
         let launch = cpu("cuda_runtime", "cudaLaunchKernel", at_ns + dur_ns - 20 * US, 4 * US);
         fixture.push(launch.link(step + 1));
         fixture.push(kernel("sgemm").at(3 * MS + step * MS, MS).link(step + 1));
