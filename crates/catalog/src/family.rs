@@ -66,6 +66,8 @@ families! {
         "op#dtensor", "batched_transpose_#x#_", "im2d2col", "col2im2d", "naive_conv", "gcnasmconv", "sp3asm",
         "transpose_nchw", "transpose_cnhw", "transpose_packed"
     ] }
+    // (The suffix and the prefix of kernels that TensorRT took over from cuBLAS and cuDNN; Myelin is its compiler.)
+    TensorRt { "tensorrt", "TensorRT", ["_execute_kernel_trt", "^trt_", "^__myl_", "<cuint8::", "<genericreformat::"] }
     CuDnn { "cudnn", "cuDNN", ["cudnn", "wgrad_alg#", "dgrad_alg#", "dgrad#d_alg#", "wgrad#d_alg#", "<cask_", "<rnn_", "convolve_sgemm", "<convolve_common_engine", "<converttensor_kernel", "<flip_filter", "<fft2d_r2c_", "<fft2d_c2r_"] }
     CuBlas { "cublas", "cuBLAS", [
         "nvjet", "xmma", "cublas", "gemv2", "gemvx", "gemvnsp", "dot_kernel", "reduce_1block", "gemmk1_", "^ampere_",
@@ -194,6 +196,16 @@ mod tests {
             ("igemm_fwd_gtcx3_nhwc_bf16_bx0", Family::Miopen),
             ("sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_cublas", Family::CuBlas),
             ("ampere_sgemm_128x64_tn", Family::CuBlas),
+            (
+                "sm80_xmma_gemm_f16f16_f16f16_f16_tn_n_tilesize32x32x64_execute_kernel_trt",
+                Family::TensorRt,
+            ),
+            ("sm50_xmma_cublas_gemvx_f16f16_f32_f32_nn_n_execute_kernel_trt", Family::TensorRt),
+            (
+                "trt_volta_h884cudnn_256x64_sliced1x2_ldg8_relu_exp_small_nhwc_tn_v1",
+                Family::TensorRt,
+            ),
+            ("void cuInt8::nchwTonchw<__half, float, 4>(__half const*, float*)", Family::TensorRt),
             ("sm80_xmma_fprop_implicit_gemm_tf32f32_execute_kernel_cudnn", Family::CuDnn),
             (
                 "void cutlass_cudnn_infer::Kernel<cutlass_tensorop_s1688fprop>(Params)",

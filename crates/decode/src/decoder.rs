@@ -190,7 +190,9 @@ impl Json {
         let trace = builder.trace_mut();
         trace.layout = frames.layout;
         trace.metadata = frames.metadata;
-        Ok((builder.finish(), problems.into_list()))
+        let mut trace = builder.finish();
+        crate::pairs::link(&mut trace);
+        Ok((trace, problems.into_list()))
     }
 }
 

@@ -20,6 +20,7 @@ mod event;
 mod excerpt;
 mod layout;
 mod not_a_trace;
+mod pairs;
 mod pieces;
 mod problem;
 

@@ -399,14 +399,19 @@ impl<'a> Facts<'a> {
         without > links.linked as u64 && self.triage.cut.is_none()
     }
 
-    /// The share of the GPU time whose launches the profiler did not record, in percent, where that is most of it: work of an engine that
-    /// launches by itself. (What was launched before the recording is work like the rest.)
+    /// The share of the kernels' time whose launches the profiler did not record, in percent, where that is most of it: work of an engine
+    /// that launches by itself. (What was launched before the recording is work like the rest. Copies bring the engine its inputs, whoever
+    /// launches them.)
     #[must_use]
     pub(crate) fn launched_elsewhere(&self) -> Option<f64> {
         let before_ns = self.triage.before_window.total_ns;
-        let own_ns = self.host.links.orphan_ns.saturating_sub(before_ns);
-        let all = self.gpu.slices.iter().map(|one| one.slice.dur_ns());
-        let all_ns = all.fold(0, i64::saturating_add).saturating_sub(before_ns);
+        let sum = |only: bool| {
+            let kernels = self.gpu.slices.iter().filter(|one| one.is_kernel);
+            let own = kernels.filter(|one| !only || one.launch.is_none());
+            let ns = own.map(|one| one.slice.dur_ns()).fold(0, i64::saturating_add);
+            ns.saturating_sub(before_ns)
+        };
+        let (own_ns, all_ns) = (sum(true), sum(false));
         (own_ns > 0 && own_ns.saturating_mul(2) > all_ns).then(|| timeline::percent(own_ns, all_ns))
     }
 

@@ -84,7 +84,7 @@ rules! {
     /// Equal kernels that take a different time.
     EqualKernels "equal_kernels" "Equal work, different times";
     /// Work that was launched before profiling started.
-    Orphans "orphans" "Work from before the recording";
+    Orphans "orphans" "Work without its launch";
     /// Launches of which the work is missing.
     Lost "lost" "Work that is not in the file";
     /// Work that begins before its launch.

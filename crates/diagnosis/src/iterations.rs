@@ -245,7 +245,7 @@ fn times_of<'a>(run: &Run<'a>, device: DeviceId) -> Option<&'a WallTimes> {
 }
 
 fn iteration(run: &Run<'_>, range: Range, times: Option<&WallTimes>) -> Iteration {
-    let Range { slice, class, launched, on_gpu, gpu_busy_ns, is_ahead, cold } = range;
+    let Range { slice, class, launched, on_gpu, gpu_busy_ns, is_ahead, cold, .. } = range;
     let parts = times.map_or_else(Vec::new, |times| times.within(slice.interval()));
     let told: i64 = parts.iter().map(|(_, ns)| ns).sum();
     Iteration {

@@ -54,13 +54,25 @@ fn graphs_are_advised_where_pytorch_launches_the_work_one_by_one() {
 #[test]
 fn an_engine_that_launches_most_of_the_work_takes_no_graph() {
     // (Without a launch in the file, after one on the same stream.)
-    let of =
-        |ns: i64| action(move |fixture, at| fixture.push(kernel("trt_conv").at(at + 10_000, ns)));
-    let action = of(30_000).unwrap();
-    assert_eq!((&*action.rule, action.remedy), ("M3", "larger-batch"), "{action:?}");
-    let why = "The launches of 66.7% of the GPU time are not in the file";
-    assert!(action.hypothesis.contains(why), "{}", action.hypothesis);
-    assert_eq!(of(5_000).unwrap().remedy, "cuda-graph", "a little of it");
+    let of = |name: &'static str, ns: i64| {
+        action(move |fixture, at| fixture.push(kernel(name).at(at + 10_000, ns)))
+    };
+    let engine = of("conv", 30_000).unwrap();
+    assert_eq!((&*engine.rule, engine.remedy), ("M3", "larger-batch"), "{engine:?}");
+    let why = "The launches of 66.7% of the kernel time are not in the file, as of an engine that PyTorch does not launch, such as";
+    assert!(engine.hypothesis.contains(why), "{}", engine.hypothesis);
+    let named = of("sm80_xmma_gemm_f16f16_execute_kernel_trt", 30_000).unwrap().hypothesis;
+    assert!(named.contains("as TensorRT launches its kernels itself"), "{named}");
+    assert_eq!(of("conv", 5_000).unwrap().remedy, "cuda-graph", "a little of it");
+    // (What brings the engine its inputs is no work that a graph would launch.)
+    let with_copies = action(|fixture, at| {
+        fixture.push(kernel("conv").at(at + 10_000, 20_000));
+        let call = slice("cuda_runtime", "cudaMemcpyAsync").at(at + 1_000, 1_000).on(1, 1);
+        fixture.push(call.link(20_000 + at));
+        let copy = slice("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)");
+        fixture.push(copy.at(at + 31_000, 9_000).link(20_000 + at));
+    });
+    assert_eq!(with_copies.unwrap().remedy, "larger-batch");
 }
 
 #[test]

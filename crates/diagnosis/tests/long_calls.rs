@@ -9,7 +9,7 @@ use diagnosis::Diagnosis;
 use fixture::{Fixture, kernel, slice};
 
 const MS: i64 = 1_000_000;
-const LINE: &str = "/work/train.py(3): step";
+const LINE: &str = "train.py(3): step";
 
 /// Four kernels of 2 ms each, and 8 ms before each but the first in which a function of Python is open and calls `slices`: category, name,
 /// start and duration in us.

@@ -198,3 +198,30 @@ fn idle_time_of_which_nothing_is_recorded_stays_without_the_profiler() {
         "{without}"
     );
 }
+
+/// What is said of waits in twenty steps: an op copies from memory of the CPU and waits for the copy, and what comes next is launched later.
+fn copied_from(memory: &str) -> (Diagnosis, String) {
+    let mut fixture = Fixture::default();
+    let cpu = |raw_category, name, at, dur| slice(raw_category, name).at(at, dur).on(1, 1);
+    let copy = format!("Memcpy HtoD ({memory} -> Device)");
+    for n in 0..20_i64 {
+        let (at, link) = (n * MS, 2 * n + 1);
+        fixture.push(cpu("cpu_op", "aten::copy_", at, 220_000));
+        fixture.push(cpu("cuda_runtime", "cudaMemcpyAsync", at + 5_000, 10_000).link(link));
+        fixture.push(cpu("cuda_runtime", "cudaStreamSynchronize", at + 18_000, 200_000));
+        fixture.push(slice("gpu_memcpy", &copy).at(at + 20_000, 190_000).link(link));
+        launch(&mut fixture, "gemm", link + 1, at + 400_000, at + 404_000, 100_000);
+    }
+    let said = diagnosis(fixture);
+    let observation = found(&said, "M5").observation.clone();
+    (said, observation)
+}
+
+#[test]
+fn what_the_gpu_stands_still_after_a_pageable_copy_is_no_cost_of_a_read() {
+    let advised = |said: &Diagnosis| said.actions.iter().any(|one| one.rule == "M5");
+    let (said, text) = copied_from("Pageable");
+    assert!(text.contains("is of copies to it from pageable memory") && !advised(&said), "{text}");
+    let (said, text) = copied_from("Pinned");
+    assert!(!text.contains("pageable") && advised(&said), "{text}: {:?}", said.actions);
+}

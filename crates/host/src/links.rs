@@ -187,25 +187,34 @@ impl GpuSide {
     /// When the slices of a device run that start in a step.
     #[must_use]
     pub(crate) fn started_in(&self, device: DeviceId, step: &HostSlice) -> Vec<Interval> {
-        self.between(&self.by_start, device, step)
+        self.between(&self.by_start, device, step).map(|one| one.slice.interval()).collect()
     }
 
     /// When the slices of a device run that calls in a step launched, on any thread.
     #[must_use]
     pub fn launched_in(&self, device: DeviceId, step: &HostSlice) -> Vec<Interval> {
+        self.work_of(device, step).map(|one| one.slice.interval()).collect()
+    }
+
+    /// The slices of a device that calls in a step launched, on any thread.
+    pub fn work_of<'a>(
+        &'a self,
+        device: DeviceId,
+        step: &'a HostSlice,
+    ) -> impl Iterator<Item = &'a GpuSlice> {
         self.between(&self.by_launch, device, step)
     }
 
-    fn between(
-        &self,
-        sorted: &[Vec<(i64, usize)>],
+    fn between<'a>(
+        &'a self,
+        sorted: &'a [Vec<(i64, usize)>],
         device: DeviceId,
-        step: &HostSlice,
-    ) -> Vec<Interval> {
+        step: &'a HostSlice,
+    ) -> impl Iterator<Item = &'a GpuSlice> {
         let sorted = sorted.get(device as usize).map_or(&[][..], Vec::as_slice);
         let from = sorted.partition_point(|(at_ns, _)| *at_ns < step.start_ns);
         let inside = sorted[from..].iter().take_while(|(at_ns, _)| *at_ns < step.end_ns);
-        inside.map(|(_, at)| self.slices[*at].slice.interval()).collect()
+        inside.map(|(_, at)| &self.slices[*at])
     }
 
     fn find_owners(&mut self, slices: &Slices<'_>) {

@@ -195,6 +195,12 @@ impl Trace {
         }
     }
 
+    /// Makes the `External id` of `row` its correlation.
+    pub fn link_by_external(&mut self, row: Row) {
+        let external = self.external.at(row as usize);
+        self.link.set(row as usize, external);
+    }
+
     /// Removes the correlation of `row`.
     pub fn unlink(&mut self, row: Row) {
         self.link.set(row as usize, NO_LINK);

@@ -10,6 +10,7 @@
 mod cold;
 mod find;
 
+use host::class::Class;
 use host::links::{DeviceId, GpuSide};
 use host::{HostSlice, Slices};
 use report::units;
@@ -49,6 +50,12 @@ pub struct Range {
     pub is_ahead: bool,
     /// Why it is cold; `None` if it is not, or if that cannot be told.
     pub cold: Option<Cold>,
+    /// Ops whose launches that work is.
+    pub(crate) n_ops: usize,
+    /// Time that it covers without communication, which may only wait for another rank.
+    pub(crate) compute_ns: i64,
+    /// How long the CPU waits while the device has earlier work, from its begin until its own first work.
+    pub(crate) behind_ns: i64,
 }
 
 /// The iterations of a run, by start.
@@ -69,6 +76,9 @@ impl Ranges {
     pub fn of(slices: &Slices<'_>, gpu: &GpuSide) -> Option<Self> {
         let (kind, found) = find::iterations(&Run { slices, gpu })?;
         let device = busiest(gpu, &found);
+        let is_wait = |call: &&HostSlice| slices.class(call) == Class::Sync || slices.blocks(call);
+        let waits = slices.calls.iter().filter(is_wait).map(HostSlice::interval);
+        let waits = union(waits.collect());
         let range = |slice: &HostSlice| {
             let launched = device.map_or_else(Vec::new, |device| gpu.launched_in(device, slice));
             let first = launched.iter().map(|(start, _)| *start).min();
@@ -84,7 +94,11 @@ impl Ranges {
                 gpu_busy_ns: length(&own),
                 is_ahead: within.saturating_mul(2) < length(&own),
                 cold: None,
+                n_ops: 0,
+                compute_ns: 0,
+                behind_ns: 0,
             }
+            .measured(gpu, device, &waits)
         };
         let list = found.iter().map(range).collect();
         Some(Self { kind, device, list })
@@ -128,6 +142,25 @@ impl Ranges {
             (before.1 < after.0).then_some((before.1, after.0))
         }));
         Some(union(windows))
+    }
+}
+
+impl Range {
+    /// With the figures by which other work is told from a cold iteration.
+    fn measured(self, gpu: &GpuSide, device: Option<DeviceId>, waits: &[Interval]) -> Self {
+        let Some(device) = device else { return self };
+        let work = || gpu.work_of(device, &self.slice);
+        let mut ops: Vec<usize> = work().filter_map(|one| one.owner).collect();
+        trace::sort(&mut ops);
+        ops.dedup();
+        let compute = work().filter(|one| !one.is_communication);
+        let compute_ns = length(&union(compute.map(|one| one.slice.interval()).collect()));
+        let (begun_ns, ended_ns) = self.slice.interval();
+        let behind = self.on_gpu.map(|(first_ns, _)| (begun_ns, first_ns.min(ended_ns)));
+        let behind = behind.filter(|(from, to)| from < to);
+        let behind_ns =
+            behind.map_or(0, |times| length(&both(gpu.busy(device), &both(waits, &[times]))));
+        Self { n_ops: ops.len(), compute_ns, behind_ns, ..self }
     }
 }
 

@@ -37,6 +37,7 @@ mod nest;
 mod notes;
 mod overlap;
 mod own_frames;
+mod paced;
 mod placed;
 mod precision;
 mod priority;

@@ -9,6 +9,7 @@ use trace::Trace;
 
 use super::fuse::Ground;
 use super::iterations::WarmSlices;
+use super::paced;
 use super::site::Attribution;
 use timeline::gpu::Gpu;
 use timeline::percent;
@@ -18,6 +19,8 @@ use wall::Wall;
 const LEAST_PCT: f64 = 20.0;
 /// Time saved that is this part of the GPU time that goes away is all of it, in percent.
 const ALL_PCT: f64 = 90.0;
+/// Of the time that is saved, what only makes waits for a data loader longer is told from one in so many parts on.
+const LEAST_PACED: i64 = 20;
 /// TF32 that is not this much faster than plain f32 is not advised: GeForce GPUs run both at the same rate.
 const LEAST_GAIN: f64 = 1.5;
 
@@ -109,6 +112,8 @@ struct PlainTime {
     shared_ns: i64,
     /// By slice, sorted: the exposed time that goes away.
     removed: Vec<(u32, i64)>,
+    /// What goes away and only makes waits for the workers of a data loader longer.
+    paced_ns: i64,
 }
 
 impl PlainTime {
@@ -146,6 +151,7 @@ impl PlainTime {
             let exposed_ns = exposed_ns.get(at).copied().unwrap_or_default();
             found.removed.push((at as u32, (exposed_ns as f64 * faster.gain()) as i64));
         }
+        found.paced_ns = paced::absorb(gpu, &mut found.removed);
         found
     }
 
@@ -161,8 +167,20 @@ impl PlainTime {
         }
     }
 
-    /// The sentence about what is gained, and the wall time that it is; `None` where no change of the products could be measured.
+    /// What is gained; `None` where no change of the products could be measured.
     fn gain(&self, wall: &Wall, faster: Faster) -> Option<Gain> {
+        let mut gain = self.gain_alone(wall, faster)?;
+        // (Less is the difference between two calls for batches that are there.)
+        if self.paced_ns.saturating_mul(LEAST_PACED) >= gain.saved_ns && self.paced_ns > 0 {
+            gain.text.push_str(&format!(
+                " Not counted are {} that only make the waits for the workers of the data loader longer: a batch comes when it is made.",
+                units::time(self.paced_ns)
+            ));
+        }
+        Some(gain)
+    }
+
+    fn gain_alone(&self, wall: &Wall, faster: Faster) -> Option<Gain> {
         let saved_ns = wall.saved_ns(&self.removed);
         let shorter_ns = self.removed.iter().fold(0_i64, |sum, (_, ns)| sum.saturating_add(*ns));
         // (Less than that is hidden by the noise between two runs.)

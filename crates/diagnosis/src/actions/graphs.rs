@@ -5,14 +5,15 @@ use host::class::Class;
 use report::units::{percent, plural};
 
 use crate::Facts;
+use crate::facts::unseen;
 use crate::rules::reads::n_read;
 
 /// Why no graph can launch most of an iteration.
 #[derive(Clone, Copy)]
 pub(super) enum Obstacle {
     /// The launches of most of the GPU's work are not in the file: an engine's, such as TensorRT's, which PyTorch does not launch. A share of
-    /// the GPU time, in percent.
-    Elsewhere(f64),
+    /// the kernels' time, in percent, and the engine, where the names of its kernels tell it.
+    Elsewhere(f64, Option<&'static str>),
     /// The CPU reads the sizes of an all-to-all from the GPU, so many times.
     Sizes(usize),
     /// Ranks communicate through the CPU, so many times.
@@ -24,10 +25,14 @@ pub(super) enum Obstacle {
 impl Obstacle {
     pub(super) fn sentence(self) -> String {
         match self {
-            Self::Elsewhere(pct) => format!(
-                "The launches of {} of the GPU time are not in the file, as of an engine that PyTorch does not launch (TensorRT): graphs of \
-                 what PyTorch launches save little.",
-                percent(pct)
+            Self::Elsewhere(pct, engine) => format!(
+                "The launches of {} of the kernel time are not in the file, {}: graphs of what PyTorch launches save little.",
+                percent(pct),
+                match engine {
+                    Some(engine) => format!("as {engine} launches its kernels itself"),
+                    None => "as of an engine that PyTorch does not launch, such as TensorRT's"
+                        .to_owned(),
+                }
             ),
             Self::Sizes(n) => format!(
                 "A graph cannot launch such a step: it has an all-to-all, and the CPU reads from the GPU {} between the launches of an \
@@ -63,7 +68,7 @@ const MANY_READS: usize = 3;
 /// What keeps graphs from launching most of an iteration.
 pub(super) fn obstacle(facts: &Facts<'_>) -> Option<Obstacle> {
     if let Some(pct) = facts.launched_elsewhere() {
-        return Some(Obstacle::Elsewhere(pct));
+        return Some(Obstacle::Elsewhere(pct, unseen::engine(facts)));
     }
     let annotations = || facts.slices.annotations.iter();
     let named = |part: &str| facts.slices.names_with(part);

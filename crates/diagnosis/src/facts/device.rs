@@ -180,6 +180,11 @@ impl Device<'_> {
         self.facts.times(self.name, &WallPart::ALL)
     }
 
+    /// When the bar has it idle in or after waits for it.
+    pub(crate) fn waits_told(&self) -> Vec<Interval> {
+        self.facts.times(self.name, &[WallPart::HostWaits])
+    }
+
     /// The time of the bar in which the CPU's launches, or its work before them, keep the device waiting, and its share of the
     /// bar's window in percent. No other cause has that time; what the launching threads wait for others is not the CPU's work.
     #[must_use]

@@ -40,10 +40,13 @@ impl<'f> Device<'f> {
     }
 
     /// How long the threads that launch its work take over, in data loaders, what workers have loaded: they unpickle batches, and receive
-    /// the memory of each tensor. 0 where no frames are recorded.
+    /// the memory of each tensor. Without frames an estimate.
     #[must_use]
     pub(crate) fn receives_ns(&self) -> i64 {
         let slices = self.facts.slices;
+        if !self.receives_in_frames() {
+            return self.receives_by_ops();
+        }
         // (`multiprocessing/queues.py`: `get` waits for the bytes of a batch first, and calls `loads` when it has them.)
         let names = RECEIVES.map(|part| slices.names_with(part));
         let loaders = union(self.loaders().into_iter().map(HostSlice::interval).collect());
@@ -54,6 +57,45 @@ impl<'f> Device<'f> {
         };
         let frames = slices.frames.slices.iter().filter(receives).map(HostSlice::interval);
         length(&both(&both(&union(frames.collect()), &loaders), &self.window()))
+    }
+
+    /// Whether frames tell how long that takes.
+    #[must_use]
+    pub(crate) fn receives_in_frames(&self) -> bool {
+        !self.facts.slices.frames.slices.is_empty()
+    }
+
+    /// The same by the ops: where a tensor is there, `aten::set_` gives it its memory (`_rebuild_tensor` in `torch/_utils.py`). Each tensor is
+    /// taken to need as long as from one to the next of a batch; of a call that takes several batches those are the closest.
+    fn receives_by_ops(&self) -> i64 {
+        let slices = self.facts.slices;
+        let launching = self.launching_threads();
+        let sets = slices.ops.slices.iter().filter(|op| slices.name(op) == "aten::set_");
+        let mut sets: Vec<(ThreadId, Interval)> = sets
+            .map(|op| (slices.thread(op.row), op.interval()))
+            .filter(|(thread, _)| launching.contains(thread))
+            .collect();
+        trace::sort(&mut sets);
+        // (One may call another of its name.)
+        sets.dedup_by(|later, earlier| later.0 == earlier.0 && later.1.1 <= earlier.1.1);
+        let of_workers = slices.names_with("MultiProcessing");
+        let loaders = self.loaders().into_iter();
+        let loaders = loaders.filter(|one| of_workers[slices.trace.name(one.row).0 as usize]);
+        let calls: Vec<(i64, i64, Option<i64>)> = loaders
+            .map(|one| {
+                let thread = slices.thread(one.row);
+                let at =
+                    |ns: i64| sets.partition_point(|(of, (from, _))| (*of, *from) < (thread, ns));
+                let own = &sets[at(one.start_ns)..at(one.end_ns)];
+                let closest = own.windows(2).map(|pair| pair[1].1.0 - pair[0].1.0).min();
+                (one.dur_ns(), own.len() as i64, closest)
+            })
+            .collect();
+        let mut closest: Vec<i64> = calls.iter().filter_map(|(.., closest)| *closest).collect();
+        trace::sort(&mut closest);
+        let Some(each_ns) = closest.get(closest.len().saturating_sub(1) / 2) else { return 0 };
+        let received = calls.iter().map(|(dur_ns, n, _)| n.saturating_mul(*each_ns).min(*dur_ns));
+        received.sum::<i64>().min(self.loads_ns())
     }
 
     /// When it computes nothing from the begin of a data loader on a thread that launches its work to what that thread launches soon after it:

@@ -70,7 +70,7 @@ impl OneWork {
 
 impl Device<'_> {
     fn long_calls(&self) -> Option<&LongCalls> {
-        let of_each = || self.facts.of_each(|device| LongCalls::of(&device));
+        let of_each = || self.facts.of_each(LongCalls::of);
         self.facts.long_calls.get_or_init(of_each).get(self.id as usize)
     }
 

@@ -88,13 +88,16 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
 
 /// That most of the loader's time is taken up by batches that workers have made already; empty where it is not, or nothing shows it.
 fn receives(device: &Device<'_>) -> String {
-    match takes_over(device) {
-        true => format!(
-            "For {} of these {} the batches are there: the main process unpickles them and receives their tensors one by one. ",
-            time(device.receives_ns()),
-            time(device.loads_ns())
+    let (own, all) = (time(device.receives_ns()), time(device.loads_ns()));
+    match (takes_over(device), device.receives_in_frames()) {
+        (false, _) => String::new(),
+        (true, true) => format!(
+            "For {own} of these {all} the batches are there: the main process unpickles them and receives their tensors one by one. "
         ),
-        false => String::new(),
+        (true, false) => format!(
+            "For about {own} of the {all} that it runs the batches are there: the main process receives their tensors one by one. That is \
+             an estimate, by the time from one tensor to the next. "
+        ),
     }
 }
 

@@ -37,11 +37,17 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     }
     let (n_rest, rest_ns) = unseen::unseen(facts);
     if n_rest > 0 {
-        said.push(format!(
-            "The launches of {} are not in the file, though an earlier launch on their stream is: the profiler did not record the calls, or \
-             their events are lost.",
-            of(n_rest, rest_ns)
-        ));
+        said.push(match unseen::engine(facts) {
+            Some(engine) => format!(
+                "The launches of {} are not in the file: {engine} launches its kernels itself, and the profiler did not record the calls.",
+                of(n_rest, rest_ns)
+            ),
+            None => format!(
+                "The launches of {} are not in the file, though an earlier launch on their stream is: the profiler did not record the calls, \
+                 or their events are lost.",
+                of(n_rest, rest_ns)
+            ),
+        });
     }
     let text = said.join(" ");
     let verdict = if n_before > 0 { "carried_over" } else { "launch_lost" };

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use host::HostSlice;
+use host::slices::ThreadId;
 use report::units::{percent, plural, time};
 use timeline::intervals::{Interval, holds, union};
 use trace::Row;
@@ -27,6 +28,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let (n_edges, edges_ns) = edges_in_steps(facts, &edges);
     let n = calls.sync.trimmed.n + calls.blocking_memcpy.all.n + n_copies;
     let all = with_copies(facts, &waits, &copies);
+    let of_copies = of_copies(facts, &all);
     let waited = calls.sync.trimmed.total_ns + calls.blocking_memcpy.all.total_ns + copies_ns;
     facts
         .devices()
@@ -45,7 +47,9 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             // (What the device does not wait for the CPU for is no cost of the wait: pauses between queued kernels.)
             let caused = device.wall(WallPart::HostWaits);
             let covered = caused.map_or(0, |row| row.total_ns);
-            let share = covered as f64 / window;
+            let copied_ns = after_copies(&device, &all, &of_copies).min(covered);
+            let own_ns = covered - copied_ns;
+            let share = own_ns as f64 / window;
             let gpu = device.name_within();
             // (What the CPU does after a wait before it launches is work of its own, which the wait lets the device see.)
             let until_next_ns = until_next_work(&device, &all);
@@ -60,14 +64,20 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 ns => format!("{gpu} stands still for {} in or right after them", time(ns)),
             };
             let text = format!(
-                "The CPU waits for the GPU in {} for {}; {cost}.",
+                "The CPU waits for the GPU in {} for {}; {cost}{}.",
                 plural(n + n_edges, "call", "calls"),
                 time(waited + edges_ns),
+                match copied_ns {
+                    0 => String::new(),
+                    // (A little that nobody advises against needs no share.)
+                    _ if (covered as f64) < COSTS_SHARE * window => String::new(),
+                    ns => format!(" ({} of that is of copies to it from pageable memory)", time(ns)),
+                }
             );
             let finding = if share >= COSTS_SHARE && device.is_starved() {
                 Finding::fact(Rule::Sync, "sync_bound", text)
                     .level(Level::of_share(share))
-                    .bound(covered)
+                    .bound(own_ns)
             } else {
                 // (A GPU that goes on working loses nothing by a wait.)
                 let costs = caused.is_some_and(|row| row.share_pct >= 100.0 * LEAST_SHARE);
@@ -101,6 +111,44 @@ fn with_copies(
     let mut all: Vec<HostSlice> = waits.iter().chain(copies).copied().collect();
     trace::sort_by_key(&mut all, |call| (call.end_ns, call.start_ns));
     all
+}
+
+/// Which of these waits are those of copies to the GPU from pageable memory: the op that copies waits until the copy is done. They go away
+/// with the copy, whoever reads what.
+fn of_copies(facts: &Facts<'_>, waits: &[HostSlice]) -> Vec<bool> {
+    let slices = facts.slices;
+    let copies = facts.gpu.linked().filter(|one| {
+        let name = slices.name(&one.slice);
+        !one.is_kernel && name.contains("HtoD") && name.contains("Pageable")
+    });
+    let mut ops: Vec<(ThreadId, i64, i64)> = copies
+        .filter_map(|one| {
+            let op = slices.ops.slices.get(one.owner?)?;
+            Some((slices.thread(op.row), op.start_ns, op.end_ns))
+        })
+        .collect();
+    trace::sort(&mut ops);
+    let is_within = |wait: &HostSlice| {
+        let thread = slices.thread(wait.row);
+        let after =
+            ops.partition_point(|(of, start_ns, _)| (*of, *start_ns) <= (thread, wait.start_ns));
+        let op = after.checked_sub(1).and_then(|at| ops.get(at));
+        op.is_some_and(|(of, _, end_ns)| *of == thread && wait.end_ns <= *end_ns)
+    };
+    waits.iter().map(is_within).collect()
+}
+
+/// The idle time in or right after waits where the last of them is a copy's.
+fn after_copies(device: &Device<'_>, waits: &[HostSlice], of_copies: &[bool]) -> i64 {
+    let starts = waits.iter().map(|wait| wait.start_ns);
+    let mut starts: Vec<(i64, bool)> = starts.zip(of_copies.iter().copied()).collect();
+    trace::sort(&mut starts);
+    let is_copys = |(_, to): &Interval| {
+        let begun = starts.partition_point(|(start_ns, _)| start_ns < to);
+        begun.checked_sub(1).and_then(|at| starts.get(at)).is_some_and(|(_, is_copys)| *is_copys)
+    };
+    let times = device.waits_told();
+    times.iter().filter(|times| is_copys(times)).map(|(from, to)| to - from).sum()
 }
 
 /// How many waits end before the first GPU work of a device, and how long all of them are before it.

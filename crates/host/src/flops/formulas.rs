@@ -137,6 +137,13 @@ impl Arguments {
         }
     }
 
+    /// The number of a mask at `at`, or before it: PyTorch before 2.3 has no `max_seqlen_k`, and the flag that follows the mask is there.
+    fn mask_type(&self, at: usize) -> Result<String, Uncovered> {
+        let text = self.value(at)?;
+        let is_flag = ["true", "false"].contains(&text.trim().to_ascii_lowercase().as_str());
+        if is_flag { self.value(at.saturating_sub(1)) } else { Ok(text) }
+    }
+
     /// Whether tensor `at` has a shape with dimensions.
     fn has_tensor(&self, at: usize) -> bool {
         self.dims.get(at).and_then(Value::as_array).is_some_and(|dims| !dims.is_empty())
@@ -354,7 +361,7 @@ pub fn attention(args: &Arguments, at: Attention) -> Found {
         Layout::SequenceFirst => (*b, *a, *key_a),
     };
     let (causal, corner) = if at.mask_number {
-        let mask = args.value(at.causal)?;
+        let mask = args.mask_type(at.causal)?;
         let corner = if mask.trim() == "2" { Corner::BottomRight } else { Corner::TopLeft };
         (mask.trim() != "0", corner)
     } else {

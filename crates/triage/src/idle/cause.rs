@@ -2,6 +2,7 @@
 
 use super::gaps::{Gap, Gaps};
 use super::{Cover, Host, Idle};
+use catalog::Platform;
 use timeline::intervals::{Interval, both, length, without};
 use timeline::percent;
 
@@ -182,6 +183,15 @@ pub(crate) fn deal(
     let Left { idle: unknown, mut found } = left;
     found.push((Cause::Unknown, unknown));
     found
+}
+
+/// What else shortens pauses between queued kernels than fewer kernels: on AMD there is no programmatic dependent launch.
+pub(super) fn shorter(platform: Platform, in_graph: bool) -> &'static str {
+    match platform {
+        Platform::Cuda => " or programmatic dependent launch",
+        Platform::Rocm if !in_graph => " or HIP graphs",
+        _ => "",
+    }
 }
 
 /// Whether the idle time is that of a first run, once the loading of code is dealt out. Memory is allocated, and an op's first

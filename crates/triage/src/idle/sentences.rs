@@ -4,7 +4,7 @@ use catalog::remedies::{RunFacts, applicable};
 use report::units;
 use trace::{Row, Trace, TrackId};
 
-use super::cause::{Cause, Explained, WAITING_PCT};
+use super::cause::{Cause, Explained, WAITING_PCT, shorter};
 use super::gaps::{Gap, Gaps};
 use super::ops;
 use super::place::{Place, places};
@@ -219,9 +219,7 @@ impl Device<'_, '_> {
         let (mut n, mut within_ns) = (0_u64, 0_i64);
         for gap in self.gaps.all.iter().filter(|gap| gap.between().is_some()) {
             n += 1;
-            if gap.within {
-                within_ns = within_ns.saturating_add(gap.ns());
-            }
+            within_ns = within_ns.saturating_add(if gap.within { gap.ns() } else { 0 });
         }
         let graphs = match within_ns {
             0 => String::new(),
@@ -237,8 +235,9 @@ impl Device<'_, '_> {
         }
         format!(
             "; {part} is in {} between kernels or copies that were queued long before{graphs}. The CPU does not cause them: only \
-             fewer kernels (fusion) or programmatic dependent launch shorten them.",
-            units::plural(n, "pause", "pauses")
+             fewer kernels (fusion){} shorten them.",
+            units::plural(n, "pause", "pauses"),
+            shorter(self.facts.platform, within_ns > 0)
         )
     }
 

@@ -213,6 +213,26 @@ fn pauses_between_the_nodes_of_a_graph_are_not_the_cpus() {
     assert_eq!((cause, ns), (Cause::Between, 99 * 2_000));
 }
 
+/// Kernels that were all queued before the first ran, with pauses of 20 us.
+#[test]
+fn what_shortens_pauses_is_what_the_platform_has() {
+    let said = |device: &str, call: &str| {
+        let mut fixture = Fixture::default();
+        fixture.metadata("deviceProperties", device);
+        for n in 0..20_i64 {
+            let launch = slice("cuda_runtime", call).on(1, 1).at(n * 10 * US, 4 * US);
+            fixture.push(launch.link(n + 1));
+            fixture.push(kernel("attn_fwd").at(MS + n * 120 * US, 100 * US).link(n + 1));
+        }
+        takeaways_of(fixture).concat()
+    };
+    let amd =
+        said(r#"[{"id": 0, "name": "AMD Instinct MI300X", "warpSize": 64}]"#, "hipLaunchKernel");
+    assert!(amd.contains("only fewer kernels (fusion) or HIP graphs shorten them"), "{amd}");
+    let nvidia = said(r#"[{"id": 0, "name": "NVIDIA H100", "warpSize": 32}]"#, "cudaLaunchKernel");
+    assert!(nvidia.contains("(fusion) or programmatic dependent launch shorten"), "{nvidia}");
+}
+
 fn gaps_of(fixture: Fixture) -> Gaps {
     let trace = fixture.finish();
     let before = BeforeWindowSlices::of(&trace);

@@ -3,6 +3,9 @@
 //! An iteration is cold if it takes more than 1.5 times the median of at least three later ones of its class, or if it is no shorter than
 //! that and code is loaded or memory allocated for 10% of it while the device waits, twice as long as in the median one of the later.
 //! Only leading ones are: nothing in the middle is left out.
+//!
+//! An iteration that does other work is none: it has 1.5 times as many ops that launch as the later ones, or as few, and the work that they
+//! launched makes it longer. It gets a class of its own. Nor is one whose CPU waits that long for the work of an earlier one.
 
 use std::collections::BTreeMap;
 
@@ -19,6 +22,11 @@ const LATER: usize = 3;
 const MOST: usize = 101;
 /// So much of it waits for loading or allocation.
 const SET_UP: f64 = 0.1;
+
+/// Ops that launch, of an iteration with other work: so many times as many as in the later ones, or as few.
+const OTHER: f64 = 1.5;
+/// What an iteration with other work adds to the name of its class.
+const WITH_OTHER_WORK: &str = " (other work)";
 
 /// Why an iteration is cold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -48,6 +56,9 @@ pub(super) fn mark(list: &mut [Range], times: Option<&WallTimes>) {
         by_class.entry(one.class.clone()).or_default().push(at);
     }
     for own in by_class.values() {
+        let others = others(list, own);
+        own[..others].iter().for_each(|at| list[*at].class.push_str(WITH_OTHER_WORK));
+        let own = &own[others..];
         for (place, at) in own.iter().enumerate() {
             let later = || own[place + 1..].iter().take(MOST).map(|at| figures[*at]);
             let of = |value: fn((i64, i64)) -> i64| {
@@ -56,20 +67,47 @@ pub(super) fn mark(list: &mut [Range], times: Option<&WallTimes>) {
                 values
             };
             let later = (of(|(dur_ns, _)| dur_ns), of(|(_, set_up_ns)| set_up_ns));
-            let Some(cold) = cold(figures[*at], &later) else { break };
+            let behind_ns = list[*at].behind_ns;
+            let Some(cold) = cold(figures[*at], behind_ns, &later) else { break };
             list[*at].cold = Some(cold);
         }
     }
 }
 
-/// Whether an iteration is cold, by its duration and what it sets up, and those of later ones of its class; both sorted.
-fn cold((dur_ns, own_ns): (i64, i64), (later, set_up): &(Vec<i64>, Vec<i64>)) -> Option<Cold> {
+/// How many of the first ones of a class do other work than the later ones.
+fn others(list: &[Range], own: &[usize]) -> usize {
+    let is_other = |place: usize| {
+        let median = |value: fn(&Range) -> i64| {
+            let later = own[place + 1..].iter().take(MOST);
+            let mut values: Vec<i64> = later.map(|at| value(&list[*at])).collect();
+            trace::sort(&mut values);
+            values.get(values.len().checked_sub(1)? / 2).copied().filter(|_| values.len() >= LATER)
+        };
+        let one = &list[own[place]];
+        let longer = |value: fn(&Range) -> i64| Some(value(one) - median(value)?);
+        let n_later = median(|later| later.n_ops as i64)? as f64;
+        let n = one.n_ops as f64;
+        let (longer_ns, work_ns) =
+            (longer(|one| one.slice.dur_ns())?, longer(|one| one.compute_ns)?);
+        let differs = n_later > 0.0 && (n >= OTHER * n_later || n * OTHER <= n_later);
+        Some(differs && longer_ns > 0 && work_ns.saturating_mul(2) >= longer_ns)
+    };
+    (0..own.len()).take_while(|place| is_other(*place) == Some(true)).count()
+}
+
+/// Whether an iteration is cold, by its duration, how long of it the CPU waits for earlier work, and what it sets up, and those of later ones of
+/// its class; both sorted.
+fn cold(
+    (dur_ns, own_ns): (i64, i64),
+    behind_ns: i64,
+    (later, set_up): &(Vec<i64>, Vec<i64>),
+) -> Option<Cold> {
     if later.len() < LATER {
         return None;
     }
     let middle = (later.len() - 1) / 2;
     let (median, later_ns) = (*later.get(middle)?, *set_up.get(middle)?);
-    if dur_ns as f64 > LONGER * median as f64 {
+    if (dur_ns - behind_ns) as f64 > LONGER * median as f64 {
         return Some(Cold::Longer);
     }
     // (What every iteration does is no set-up.)

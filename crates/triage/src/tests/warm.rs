@@ -188,6 +188,66 @@ fn cold_iterations_in_the_middle_are_not_called_the_first() {
     assert_eq!(title, "Stages (all 12 iterations, including the cold one)");
 }
 
+/// Eight ranges of one name: all but the first have six ops of 1 ms. The first has `n_first` and ends on the CPU after 12 ms, so the second
+/// waits on the CPU for what is left of it.
+fn after_another_work(n_first: i64) -> TriageReport {
+    let mut fixture = Fixture::default();
+    let cpu = |raw_category, name, at, dur| slice(raw_category, name).on(1, 1).at(at, dur);
+    let (mut begins_ns, mut free_ns, mut link) = (0, 0, 0);
+    for range in 0..8 {
+        let n = if range == 0 { n_first } else { 6 };
+        let mut at_ns = begins_ns;
+        for op in 0..n {
+            link += 1;
+            fixture.push(cpu("cpu_op", "aten::addmm", at_ns, 40 * US));
+            fixture.push(cpu("cuda_runtime", "cudaLaunchKernel", at_ns + US, 4 * US).link(link));
+            free_ns = (at_ns + 10 * US).max(free_ns);
+            fixture.push(kernel("sgemm").at(free_ns, MS).link(link));
+            free_ns += MS;
+            at_ns += 300 * US;
+            if range > 0 && op == 0 {
+                let wait_ns = free_ns - at_ns;
+                fixture.push(cpu("cuda_runtime", "cudaStreamSynchronize", at_ns, wait_ns));
+                at_ns = free_ns + 20 * US;
+            }
+        }
+        fixture.push(cpu("user_annotation", "batch", begins_ns, at_ns - begins_ns));
+        begins_ns = at_ns + 10 * US;
+    }
+    triage(&fixture.finish(), &TriageOptions::default(), &Sources::default())
+}
+
+#[test]
+fn an_iteration_with_other_work_is_not_cold_nor_is_the_one_that_waits_for_it() {
+    assert_eq!(titles(&after_another_work(40))[0], "Stages");
+    assert_eq!(titles(&after_another_work(6))[0], "Stages");
+}
+
+/// The first step takes five times as long on the CPU. All of its work runs while the CPU waits for it after the last step.
+#[test]
+fn a_step_that_waits_for_nothing_is_cold_whatever_is_queued() {
+    let mut fixture = Fixture::default();
+    let cpu = |raw_category, name, at, dur| slice(raw_category, name).on(1, 1).at(at, dur);
+    fixture.push(kernel("sgemm").at(-MS, 4 * MS).link(100));
+    fixture.push(cpu("cuda_runtime", "cudaLaunchKernel", -2 * MS, 4 * US).link(100));
+    let mut at_ns = 0;
+    for step in 0..8_i64 {
+        let dur_ns = if step == 0 { 500 * US } else { 100 * US };
+        let name = format!("ProfilerStep#{step}");
+        fixture.push(slice("user_annotation", &name).on(1, 1).at(at_ns, dur_ns));
+        let launch = cpu("cuda_runtime", "cudaLaunchKernel", at_ns + dur_ns - 20 * US, 4 * US);
+        fixture.push(launch.link(step + 1));
+        fixture.push(kernel("sgemm").at(3 * MS + step * MS, MS).link(step + 1));
+        at_ns += dur_ns;
+    }
+    fixture.push(cpu("cuda_runtime", "cudaDeviceSynchronize", at_ns, 11 * MS - at_ns));
+    let report = triage(&fixture.finish(), &TriageOptions::default(), &Sources::default());
+    assert_eq!(
+        titles(&report)[0],
+        "Stages (all 8 iterations, including the cold one at the beginning)"
+    );
+}
+
 #[test]
 fn transposes_of_complex_numbers_are_no_change_of_layout() {
     let of = |transpose| layout_change(&steps((8, 0), &[CONV], &[transpose, CONV, transpose]));
