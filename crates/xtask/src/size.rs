@@ -14,10 +14,10 @@ use crate::digest::files;
 /// size. Give the reason in the commit that raises one.
 const BUDGET: &[Share] = &[
     Share { what: "app wasm", start: "app-", end: "_bg.wasm", but: &[], bytes: 350_000 },
-    Share { what: "worker wasm", start: "worker-", end: "_bg.wasm", but: &[], bytes: 368_500 },
+    Share { what: "worker wasm", start: "worker-", end: "_bg.wasm", but: &[], bytes: 369_500 },
     Share { what: "triage wasm", start: "triage-", end: "_bg.wasm", but: &[], bytes: 1_445_000 },
     Share { what: "snapshot wasm", start: "snapshot-", end: "_bg.wasm", but: &[], bytes: 463_500 },
-    Share { what: "lanes wasm", start: "lanes-", end: "_bg.wasm", but: &[], bytes: 349_000 },
+    Share { what: "lanes wasm", start: "lanes-", end: "_bg.wasm", but: &[], bytes: 351_500 },
     // What the first screen waits for (docs/adr/0013-two-worker-programs.md).
     Share {
         what: "page and first worker",
