@@ -39,7 +39,7 @@ const RANDOM: &[&str] = &[
     "aten::multinomial",
 ];
 
-/// What allocates, copies or reads, and computes nothing.
+/// What allocates, copies, reads, looks at the same memory in another way, or calls others: it computes nothing itself.
 const MOVES: &[&str] = &[
     "aten::copy_",
     "aten::_to_copy",
@@ -51,6 +51,35 @@ const MOVES: &[&str] = &[
     "aten::pin_memory",
     "aten::_pin_memory",
     "aten::resize_",
+    "aten::view",
+    "aten::_unsafe_view",
+    "aten::reshape",
+    "aten::_reshape_alias",
+    "aten::expand",
+    "aten::slice",
+    "aten::select",
+    "aten::narrow",
+    "aten::t",
+    "aten::transpose",
+    "aten::permute",
+    "aten::unsqueeze",
+    "aten::squeeze",
+    "aten::squeeze_",
+    "aten::flatten",
+    "aten::as_strided",
+    "aten::alias",
+    "aten::detach",
+    "aten::detach_",
+    "aten::set_",
+    "aten::lift_fresh",
+    "aten::record_stream",
+    "aten::is_pinned",
+    "aten::split",
+    "aten::split_with_sizes",
+    "aten::chunk",
+    "aten::unbind",
+    "aten::linear",
+    "aten::matmul",
 ];
 
 /// The kind of a frame of Python that calls nothing recorded.
@@ -84,6 +113,7 @@ mod tests {
             ("aten::normal_", Some(CpuWork::Random)),
             ("aten::_fft_r2c", Some(CpuWork::Computes)),
             ("aten::copy_", None),
+            ("aten::view", None),
             ("aten::empty_strided", None),
             ("vllm::something", None),
         ] {

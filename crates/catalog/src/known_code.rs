@@ -7,6 +7,8 @@ pub struct KnownCode {
     pub file: &'static str,
     /// Its name.
     pub function: &'static str,
+    /// The end of the path of a file and a function that calls it; where others call it, the cure is not theirs.
+    pub caller: Option<(&'static str, &'static str)>,
     /// What it does, as a clause: "PyTorch runs ... again".
     pub what: &'static str,
     /// What that means for the run, in a sentence.
@@ -15,20 +17,25 @@ pub struct KnownCode {
     pub remedy: &'static [&'static str],
 }
 
+/// The forward pass of a checkpoint, run again with `use_reentrant=False`. (`torch/utils/checkpoint.py`, PyTorch 2.0 to 2.11. The frame of
+/// the other kind holds the backward pass, too.)
+pub const RECOMPUTES: KnownCode = KnownCode {
+    file: "torch/utils/checkpoint.py",
+    function: "recompute_fn",
+    caller: None,
+    what: "Gradient checkpointing runs layers again in the backward pass",
+    why: "It saves memory for this time.",
+    remedy: &["checkpoint-less"],
+};
+
 /// All of them.
 pub const KNOWN: &[KnownCode] = &[
-    // (`torch/utils/checkpoint.py`, use_reentrant=False. With True the function that runs the layers again runs their backward pass, too.)
-    KnownCode {
-        file: "torch/utils/checkpoint.py",
-        function: "recompute_fn",
-        what: "Gradient checkpointing runs layers again in the backward pass",
-        why: "It saves memory for this time.",
-        remedy: &["checkpoint-less"],
-    },
+    RECOMPUTES,
     // (torch_geometric.nn.GCNConv, parameter `cached`.)
     KnownCode {
         file: "torch_geometric/nn/conv/gcn_conv.py",
         function: "gcn_norm",
+        caller: Some(("torch_geometric/nn/conv/gcn_conv.py", "forward")),
         what: "GCNConv computes the norm of the graph",
         why: "It depends on the edges alone.",
         remedy: &["cached-graph-norm"],
@@ -37,14 +44,16 @@ pub const KNOWN: &[KnownCode] = &[
     KnownCode {
         file: "peft/tuners/tuners_utils.py",
         function: "_cast_input_dtype",
+        caller: None,
         what: "PEFT changes the type of what it gives to adapters",
         why: "Adapters are 32-bit floats, and the model is not; their products run in 32 bits, too.",
         remedy: &["adapter-type"],
     },
-    // (`torchvision/ops/boxes.py`: batched_nms takes it on a GPU from 25,000 boxes on, and calls nms for each class.)
+    // (`torchvision/ops/boxes.py`: batched_nms calls it on a GPU from 25,000 boxes on, and calls nms for each class.)
     KnownCode {
         file: "torchvision/ops/boxes.py",
         function: "_batched_nms_vanilla",
+        caller: None,
         what: "torchvision suppresses overlapping boxes class by class",
         why: "It does so where very many boxes come, and reads from the GPU for each class.",
         remedy: &["fewer-boxes"],
@@ -55,11 +64,22 @@ impl KnownCode {
     /// Whether a frame, as the profiler names it, is of the function: `path(line): function`.
     #[must_use]
     pub fn is(&self, frame: &str) -> bool {
-        frame.rsplit_once("): ").is_some_and(|(place, function)| {
-            let path = place.rsplit_once('(').map_or(place, |(path, _)| path);
-            function == self.function && path.ends_with(self.file)
-        })
+        is_of(frame, self.file, self.function)
     }
+
+    /// Whether a frame is of the function that calls it.
+    #[must_use]
+    pub fn is_caller(&self, frame: &str) -> bool {
+        self.caller.is_some_and(|(file, function)| is_of(frame, file, function))
+    }
+}
+
+fn is_of(frame: &str, file: &str, function: &str) -> bool {
+    frame.rsplit_once("): ").is_some_and(|(place, name)| {
+        let path = place.rsplit_once('(').map_or(place, |(path, _)| path);
+        let folder = path.strip_suffix(file);
+        name == function && folder.is_some_and(|folder| folder.is_empty() || folder.ends_with('/'))
+    })
 }
 
 #[cfg(test)]
@@ -74,6 +94,7 @@ mod tests {
         assert_eq!(known("/opt/torch/utils/checkpoint.py(1): recompute_fn"), 1);
         assert_eq!(known("torch/utils/checkpoint.py(1588): unpack_hook"), 0);
         assert_eq!(known("my/checkpoint.py(1588): recompute_fn"), 0);
+        assert_eq!(known("fastertorch/utils/checkpoint.py(1588): recompute_fn"), 0);
         assert_eq!(known("<built-in method recompute_fn>"), 0);
     }
 

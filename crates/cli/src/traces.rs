@@ -17,7 +17,7 @@ use crate::guard::Guard;
 /// The traces on the command line.
 #[derive(clap::Args)]
 pub struct Wanted {
-    /// Traces (.json or .json.gz), or folders of them. If there are several ranks, the lowest is used.
+    /// Traces (.json or .json.gz), or folders of them. If there are several ranks, the lowest is used; by `diagnose` the one for which the others wait, if there is one.
     #[arg(required = true)]
     pub trace: Vec<PathBuf>,
     #[command(flatten)]

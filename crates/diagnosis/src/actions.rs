@@ -171,6 +171,7 @@ fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
         (Rule::KnownCode, _) => crate::rules::known_code::remedies(finding),
         (Rule::HostBound, "in_one_call") => &[],
         (Rule::HostBound, "ddp_buffers") => &["own-buffers"],
+        (Rule::HostBound, "without_launch") => &["not-in-step"],
         (Rule::HostBound, "in_annotations") => &["larger-graphs", "earlier-launches"],
         (Rule::LaunchBound | Rule::HostBound, _) if updates_late(facts) => BY_UPDATES,
         (Rule::LaunchBound, _) => BY_LAUNCHES,
@@ -278,7 +279,7 @@ fn of_finding(facts: &Facts<'_>, finding: &Finding) -> Option<Action> {
     let gates = if ids == BY_UPDATES { update_facts(facts) } else { gate_facts(facts) };
     let obstacle = graphs::obstacle(facts);
     let is_possible = |id: &str| match obstacle {
-        _ if id == STATIC_CACHE => graphs::grows_cache(facts),
+        _ if id == STATIC_CACHE => obstacle.is_none() && graphs::grows_cache(facts),
         _ if id == PREFILL_GRAPH => !graphs::has_lora(facts),
         Some(obstacle) if [FEWER_READS, LARGER_BATCH].contains(&id) => id == obstacle.remedy(),
         Some(_) => !NEW_GRAPHS.contains(&id),
@@ -344,6 +345,7 @@ fn place(facts: &Facts<'_>, finding: &Finding) -> String {
     }
     let Some(device) = facts.device_of(finding) else { return String::new() };
     match finding.verdict {
+        "without_launch" => device.without_launch().map(|place| place.name.clone()),
         "in_annotations" => device.in_ranges().map(|ranges| ranges.most().to_owned()),
         _ => device.waits_at().map(|place| place.name.clone()),
     }

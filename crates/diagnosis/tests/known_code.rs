@@ -11,9 +11,18 @@ use fixture::{Fixture, kernel, slice};
 const US: i64 = 1_000;
 const RECOMPUTE: &str = "torch/utils/checkpoint.py(1588): recompute_fn";
 
-/// 200 kernels of 5 us, each launched 50 us after the one before; a frame around the launches from `from` to `to`; and an op inside each
-/// `every`th launch's op, which a copy to the host follows.
+/// The same with frames around frames, from and to such launches.
+fn in_frames(frames: &[(&str, i64, i64)], every: i64, read: &str) -> Diagnosis {
+    launches_in(frames, &|n| n % every == every - 1, read)
+}
+
 fn launches(frame: Option<(&str, i64, i64)>, every: i64, read: &str) -> Diagnosis {
+    in_frames(frame.as_slice(), every, read)
+}
+
+/// 200 kernels of 5 us, each launched 50 us after the one before; frames around the launches from one to another; and after some an op that reads, with
+/// its copy to the host.
+fn launches_in(frames: &[(&str, i64, i64)], reads: &dyn Fn(i64) -> bool, read: &str) -> Diagnosis {
     let mut fixture = Fixture::default();
     let device = r#"[{"id": 0, "name": "NVIDIA H100 80GB HBM3", "computeMajor": 9, "computeMinor": 0, "warpSize": 32}]"#;
     fixture.metadata("deviceProperties", device);
@@ -24,7 +33,7 @@ fn launches(frame: Option<(&str, i64, i64)>, every: i64, read: &str) -> Diagnosi
         let call = slice("cuda_runtime", "cudaLaunchKernel").at(at + 2 * US, 4 * US);
         fixture.push(call.on(1, 1).link(n + 1));
         fixture.push(kernel("elementwise").at(at + 8 * US, 5 * US).link(n + 1));
-        if n % every == every - 1 {
+        if reads(n) {
             fixture.push(slice("cpu_op", read).at(at + 14 * US, 20 * US).on(1, 1));
             let call = slice("cuda_runtime", "cudaMemcpyAsync").at(at + 15 * US, 10 * US);
             fixture.push(call.on(1, 1).link(1_000 + n));
@@ -32,7 +41,7 @@ fn launches(frame: Option<(&str, i64, i64)>, every: i64, read: &str) -> Diagnosi
             fixture.push(copy.on(0, 7).at(at + 20 * US, US).link(1_000 + n));
         }
     }
-    if let Some((name, from, to)) = frame {
+    for (name, from, to) in frames {
         let own = slice("python_function", name).at(from * 50 * US, (to - from) * 50 * US);
         fixture.push(own.on(1, 1));
     }
@@ -59,11 +68,35 @@ fn a_known_function_is_advised_by_what_it_costs() {
 }
 
 #[test]
+fn a_known_function_is_judged_by_its_caller_and_its_work() {
+    let norm = "torch_geometric/nn/conv/gcn_conv.py(45): gcn_norm";
+    let of = |caller: &str| in_frames(&[(caller, 90, 150), (norm, 100, 140)], 1_000, "aten::item");
+    let own = of("torch_geometric/nn/conv/gcn_conv.py(230): forward");
+    assert!(action(&own, "cached-graph-norm").is_some(), "{:?}", own.actions);
+    let other = of("torch_geometric/nn/conv/lg_conv.py(40): forward");
+    assert!(action(&other, "cached-graph-norm").is_none(), "{:?}", other.actions);
+    // (After the last launch: it launches nothing, as where the types are equal.)
+    let cast = "peft/tuners/tuners_utils.py(2220): _cast_input_dtype";
+    let casts = launches(Some((cast, 60, 140)), 1_000, "aten::item");
+    assert!(action(&casts, "adapter-type").is_some(), "{:?}", casts.actions);
+    let equal = launches(Some((cast, 200, 280)), 1_000, "aten::item");
+    assert!(action(&equal, "adapter-type").is_none(), "{:?}", equal.actions);
+}
+
+#[test]
+fn graphs_are_advised_where_most_launches_are_in_long_pieces() {
+    // Reads after the last 30 of 200 launches: 170 are in one piece.
+    let found = launches_in(&[], &|n| n >= 170, "aten::nonzero");
+    assert!(action(&found, "fewer-reads").is_none(), "{:?}", found.actions);
+    assert!(action(&found, "cuda-graph").is_some(), "{:?}", found.actions);
+}
+
+#[test]
 fn graphs_are_advised_where_launches_come_without_reads_between_them() {
     let read = "aten::nonzero";
     let many = launches(None, 5, read);
     let own = action(&many, "fewer-reads").unwrap();
-    assert!(own.hypothesis.contains("about every 5 launches"), "{own:?}");
+    assert!(own.hypothesis.contains("100.0% of these are in pieces of fewer than 25"), "{own:?}");
     assert!(action(&many, "cuda-graph").is_none());
     let few = launches(None, 60, read);
     assert!(action(&few, "fewer-reads").is_none(), "{:?}", few.actions);

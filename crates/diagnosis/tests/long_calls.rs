@@ -38,7 +38,7 @@ fn one_long_call_is_named_with_its_cure() {
     let collects = between(&[("python_function", "<built-in function collect>", 500, 6_000)]);
     assert_eq!(first(&collects), ("collect-rarely", 18));
     let headline = collects.headline.as_deref().unwrap();
-    assert!(headline.contains(", for 18.0 ms of it while it collects garbage"), "{headline}");
+    assert!(headline.contains(", for 18.0 ms of it while the CPU collects garbage"), "{headline}");
     assert!(!headline.contains("Recording"), "it is as slow without the profiler: {headline}");
     assert_eq!(collects.actions[0].first, "");
     let random = [("cpu_op", "aten::randn", 500, 6_000), ("cpu_op", "aten::normal_", 501, 5_998)];
@@ -84,6 +84,50 @@ fn an_op_that_launches_computes_on_the_gpu() {
     }
     let found = diagnosis(fixture);
     assert!(found.actions.iter().all(|action| action.remedy != "compute-on-gpu"), "{found:?}");
+}
+
+#[test]
+fn an_op_of_which_the_kernel_is_lost_computes_on_the_gpu() {
+    let lost = between(&[
+        ("cpu_op", "aten::conv2d", 500, 6_000),
+        ("cuda_runtime", "cudaLaunchKernel", 510, 5),
+    ]);
+    assert!(lost.actions.iter().all(|one| one.remedy != "compute-on-gpu"), "{:?}", lost.actions);
+    let views = between(&[("cpu_op", "aten::view", 500, 6_000)]);
+    assert!(views.actions.iter().all(|one| one.remedy != "compute-on-gpu"), "{:?}", views.actions);
+}
+
+#[test]
+fn a_function_that_launches_nothing_is_named_where_launches_limit() {
+    // Short kernels launched one by one, and a batch that Python makes before every hundredth.
+    let with = |name: &str, launches: bool| {
+        let mut fixture = Fixture::default();
+        let mut at = 0;
+        for n in 0..400_i64 {
+            if n % 100 == 50 {
+                fixture.push(slice("python_function", name).at(at, 2 * MS).on(1, 1));
+                for k in 0..25 {
+                    let split = slice("python_function", "<built-in method split>");
+                    fixture.push(split.at(at + k * 80_000 + 1_000, 70_000).on(1, 1));
+                }
+                if launches {
+                    launch(&mut fixture, "fill", 1_000 + n, at + MS, at + MS + 4_000, 2_000);
+                }
+                at += 2 * MS + 10_000;
+            }
+            launch(&mut fixture, "gemm", n + 1, at, at + 4_000, 5_000);
+            at += 50_000;
+        }
+        diagnosis(fixture)
+    };
+    let own =
+        |found: &Diagnosis| found.actions.iter().find(|one| one.remedy == "not-in-step").cloned();
+    let found = own(&with("data.py(68): collate", false)).unwrap();
+    assert_eq!(found.place, "data.py:68 collate");
+    assert!((7_500_000..=8_000_000).contains(&found.bound_ns), "{found:?}");
+    assert!(own(&with("data.py(68): collate", true)).is_none(), "it launches");
+    let loader = "torch/utils/data/dataloader.py(700): _next_data";
+    assert!(own(&with(loader, false)).is_none(), "M9 is about that");
 }
 
 #[test]

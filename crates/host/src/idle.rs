@@ -47,6 +47,10 @@ pub struct IdlePlaces {
     /// The same by the outermost op that says something, with all that it calls, most first.
     #[serde(skip)]
     pub calls: Vec<IdlePlace>,
+    /// The same by the outermost function that a person wrote and that launches nothing, most first. Not those of a data loader, nor those
+    /// that wait for another process or thread.
+    #[serde(skip)]
+    pub without_launch: Vec<IdlePlace>,
 }
 
 /// A place on the launching threads.
@@ -130,6 +134,7 @@ pub fn idle_places(
         found.around = around(slices, &mut lines, &parts, host_ns);
         found.ops = by_op(slices, &parts);
         found.calls = by_outer_op(slices, &parts);
+        found.without_launch = without_launch(slices, gpu, (id, &mut lines), &parts);
         let sum = |places: &[IdlePlace]| places.iter().map(|place| place.total_ns).sum::<i64>();
         found.outside_lines_ns = host_ns - sum(&found.lines);
         found.outside_ops_ns = host_ns - sum(&found.ops);
@@ -414,6 +419,48 @@ fn around(
     let (_, (name, (total_ns, n))) = innermost?;
     let name = lines.shown(name);
     (host_ns > 0).then(|| IdlePlace::new(name, *total_ns, *n))
+}
+
+fn without_launch(
+    slices: &Slices<'_>,
+    gpu: &GpuSide,
+    (device, lines): (DeviceId, &mut Lines<'_>),
+    parts: &BTreeMap<ThreadId, Parts>,
+) -> Vec<IdlePlace> {
+    let trace = slices.trace;
+    let nested = slices.closed_frames();
+    let others = Others::of(trace);
+    let launches = gpu.on(device).filter_map(|one| one.launch);
+    let mut launches: Vec<(ThreadId, i64)> =
+        launches.map(|call| (slices.thread(call.row), call.start_ns)).collect();
+    trace::sort(&mut launches);
+    let mut sums: ByName<(i64, u64)> = ByName::new(trace);
+    for (thread, parts) in parts {
+        let mut until_ns = i64::MIN;
+        for at in nested.on(*thread) {
+            let frame = &nested.slices[at];
+            let name = trace.name(frame.row);
+            if frame.start_ns < until_ns {
+                continue;
+            }
+            if others.is_known(name) {
+                until_ns = frame.end_ns;
+                continue;
+            }
+            let next = launches.partition_point(|launch| *launch < (*thread, frame.start_ns));
+            let launches_some =
+                launches.get(next).is_some_and(|launch| *launch < (*thread, frame.end_ns));
+            let ns = parts.within(frame.start_ns, frame.end_ns);
+            if !launches_some && ns > 0 && lines.is_written(name) {
+                let sum = sums.entry(name);
+                *sum = (sum.0 + ns, sum.1 + 1);
+                until_ns = frame.end_ns;
+            }
+        }
+    }
+    let place =
+        |(name, (ns, n)): (StringId, &(i64, u64))| IdlePlace::new(lines.shown(name), *ns, *n);
+    most_first(sums.iter().map(place).collect())
 }
 
 fn most_first(mut places: Vec<IdlePlace>) -> Vec<IdlePlace> {

@@ -186,10 +186,9 @@ fn month(day: i64) -> u32 {
     u32::try_from(year * 100 + month).unwrap_or_default()
 }
 
-/// Whether a frame runs the forward pass of a checkpoint again: with `use_reentrant=False`. (`torch/utils/checkpoint.py`, PyTorch 2.0 to
-/// 2.11. The frame of the other kind holds the backward pass, too.)
+/// Whether a frame runs the forward pass of a checkpoint again.
 fn is_recomputed(name: &str) -> bool {
-    name.contains("torch/utils/checkpoint.py(") && name.ends_with("): recompute_fn")
+    catalog::known_code::RECOMPUTES.is(name)
 }
 
 /// Whether any name of the trace is `wanted`.

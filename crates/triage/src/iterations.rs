@@ -15,7 +15,7 @@ use host::links::{DeviceId, GpuSide};
 use host::{HostSlice, Slices};
 use report::units;
 use timeline::gpu::Gpu;
-use timeline::intervals::{Interval, both, holds, length, union, without};
+use timeline::intervals::{Interval, both, holds, length, touching, union, without};
 use timeline::launches::Launches;
 
 use crate::WallTimes;
@@ -158,8 +158,10 @@ impl Range {
         let (begun_ns, ended_ns) = self.slice.interval();
         let behind = self.on_gpu.map(|(first_ns, _)| (begun_ns, first_ns.min(ended_ns)));
         let behind = behind.filter(|(from, to)| from < to);
-        let behind_ns =
-            behind.map_or(0, |times| length(&both(gpu.busy(device), &both(waits, &[times]))));
+        let behind_ns = behind.map_or(0, |times| {
+            let own = both(touching(waits, times), &[times]);
+            length(&both(touching(gpu.busy(device), times), &own))
+        });
         Self { n_ops: ops.len(), compute_ns, behind_ns, ..self }
     }
 }

@@ -319,7 +319,13 @@ impl Wall {
                 let from = memory.partition_point(|(on, at, _)| (on, at) < (track, ts_ns));
                 let own =
                     memory[from..].iter().take_while(|call| (call.0, call.1) < (*track, *next_ns));
-                let ns = own.fold(0_i64, |sum, (.., ns)| sum.saturating_add(*ns));
+                // (A call of the runtime may hold one of the driver.)
+                let outer = own.scan(i64::MIN, |until_ns, (_, at_ns, ns)| {
+                    let is_inner = at_ns < until_ns;
+                    *until_ns = (*until_ns).max(at_ns.saturating_add(*ns));
+                    Some(if is_inner { 0 } else { *ns })
+                });
+                let ns = outer.fold(0_i64, |sum, ns| sum.saturating_add(ns));
                 self.allocating_ns.extend((ns > 0).then_some((*slice, ns)));
             }
         }

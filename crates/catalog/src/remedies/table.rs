@@ -805,7 +805,7 @@ pub(super) const REMEDIES: &[Remedy] = &[
         id: "fewer-reads",
         what: "no values read between launches",
         action: "Remove what the CPU reads from the GPU between launches (boolean masks and nonzero, whose sizes it has to know; .item()), or \
-                 do that part at once for all inputs.",
+                 do that part at once for all inputs; then a graph can launch the step.",
         why: "After each read the CPU launches what comes next, piece by piece, and no graph can launch more than a piece.",
         check: "In a new trace, fewer values are read from the GPU and its busy share is higher.",
         gates: Gates {
@@ -828,6 +828,14 @@ pub(super) const REMEDIES: &[Remedy] = &[
             executions: &[Execution::Eager],
             ..OPEN
         },
+    },
+    Remedy {
+        id: "not-in-step",
+        what: "this function outside of the step",
+        action: "Do this ahead of the step (as in the processes of a data loader), less often, or faster.",
+        why: "The CPU launches nothing meanwhile.",
+        check: "In a new trace, the GPU waits less while the CPU is in this function.",
+        gates: Gates { platforms: KNOWN_GPU, ..OPEN },
     },
     Remedy {
         id: "larger-graphs",

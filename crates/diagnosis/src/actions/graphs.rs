@@ -18,8 +18,8 @@ pub(super) enum Obstacle {
     Sizes(usize),
     /// Ranks communicate through the CPU, so many times.
     OnCpu(usize),
-    /// The CPU reads from the GPU so many times, with so many launches between two of them on average.
-    Reads(usize, usize),
+    /// The CPU reads from the GPU so many times, and this share of the launches, in percent, is in pieces between reads that hold few.
+    Reads(usize, f64),
 }
 
 impl Obstacle {
@@ -43,11 +43,11 @@ impl Obstacle {
                 "A graph cannot launch such a step: the CPU communicates with other ranks {} between the launches of an iteration.",
                 plural(n as u64, "time", "times")
             ),
-            Self::Reads(n, launches) => format!(
-                "A graph would hold little of such a step: the CPU reads a value from the GPU {} between the launches, about every {} (M6 \
-                 says where).",
+            Self::Reads(n, pct) => format!(
+                "A graph would hold little of such a step: the CPU reads a value from the GPU {} between the launches, and {} of these are in \
+                 pieces of fewer than {LEAST_LAUNCHES} from one read to the next.",
                 plural(n as u64, "time", "times"),
-                plural(launches as u64, "launch", "launches")
+                percent(pct)
             ),
         }
     }
@@ -61,9 +61,10 @@ impl Obstacle {
     }
 }
 
-/// With fewer launches between two reads, and so many reads in an iteration, a graph of each piece is little faster than its launches.
+/// A graph of fewer launches, from one read to the next, is little faster than they are.
 const LEAST_LAUNCHES: usize = 25;
-const MANY_READS: usize = 3;
+/// Such pieces keep graphs from a step where they hold this part of its launches.
+const MOST: f64 = 0.5;
 
 /// What keeps graphs from launching most of an iteration.
 pub(super) fn obstacle(facts: &Facts<'_>) -> Option<Obstacle> {
@@ -82,12 +83,7 @@ pub(super) fn obstacle(facts: &Facts<'_>) -> Option<Obstacle> {
     let exchanges = [named("alltoall"), named("all_to_all")];
     let is_exchange = |one: &HostSlice| exchanges.iter().any(|names| is_of(names, one));
     if !facts.slices.ops.slices.iter().chain(annotations()).any(is_exchange) {
-        let n_launches = facts.slices.calls.iter().filter(|call| is_launch(facts, call)).count();
-        let n = reads_between_launches(facts);
-        let apart = n_launches.checked_div(n)?;
-        let n_iterations = facts.iterations.as_ref().map_or(1, |all| all.list.len().max(1));
-        let is_often = apart < LEAST_LAUNCHES && n >= MANY_READS * n_iterations;
-        return is_often.then_some(Obstacle::Reads(n, apart.max(1)));
+        return in_pieces(facts);
     }
     let is_read = |one: &&host::links::GpuSlice| {
         let name = facts.slices.name(&one.slice);
@@ -119,8 +115,40 @@ pub(super) fn broken_by_reads(facts: &Facts<'_>) -> String {
 /// Of the launches of an iteration, so many percent at least come before and after what interrupts it.
 const APART_PCT: usize = 5;
 
+/// Reads, where most launches of the iterations are in short pieces between them.
+fn in_pieces(facts: &Facts<'_>) -> Option<Obstacle> {
+    let mut reads = read_times(facts);
+    trace::sort(&mut reads);
+    let launches = launch_times(facts);
+    let (mut all, mut short) = (0, 0);
+    for (from, to) in windows(facts) {
+        let at = |ns: i64| launches.partition_point(|launch| *launch < ns);
+        let first = reads.partition_point(|read| *read < from);
+        let own = reads[first..].iter().copied().take_while(|read| *read < to);
+        let mut begun = at(from);
+        for end in own.chain([to]) {
+            let n = at(end).saturating_sub(begun);
+            all += n;
+            short += if n < LEAST_LAUNCHES { n } else { 0 };
+            begun = begun.max(at(end));
+        }
+    }
+    let n = n_between_launches(facts, reads.into_iter());
+    let is_obstacle =
+        n > 0 && short as f64 >= MOST * all as f64 && n >= MANY_READS * windows(facts).len();
+    is_obstacle.then(|| Obstacle::Reads(n, timeline::percent(short as i64, all as i64)))
+}
+
+/// With fewer reads in an iteration its pieces are graphs that can be made by hand.
+const MANY_READS: usize = 3;
+
 /// How many values are read from the GPU in the middle of an iteration: after the last launch, as a loss is, one is in no graph's way.
 fn reads_between_launches(facts: &Facts<'_>) -> usize {
+    n_between_launches(facts, read_times(facts).into_iter())
+}
+
+/// When values are read from the GPU.
+fn read_times(facts: &Facts<'_>) -> Vec<i64> {
     let ops = &facts.slices.ops;
     let is_read = |op: &usize| {
         matches!(facts.slices.name(&ops.slices[*op]), "aten::_local_scalar_dense" | "aten::nonzero")
@@ -129,7 +157,26 @@ fn reads_between_launches(facts: &Facts<'_>) -> usize {
     let mut reads: Vec<usize> = copies.filter_map(|owner| ops.chain(owner).find(is_read)).collect();
     trace::sort(&mut reads);
     reads.dedup();
-    n_between_launches(facts, reads.into_iter().map(|read| ops.slices[read].start_ns))
+    reads.into_iter().map(|read| ops.slices[read].start_ns).collect()
+}
+
+/// When calls launch, sorted.
+fn launch_times(facts: &Facts<'_>) -> Vec<i64> {
+    let calls = facts.slices.calls.iter().filter(|call| is_launch(facts, call));
+    let mut launches: Vec<i64> = calls.map(|call| call.start_ns).collect();
+    trace::sort(&mut launches);
+    launches
+}
+
+/// When the iterations are on the CPU, by start; without any the whole recording.
+fn windows(facts: &Facts<'_>) -> Vec<(i64, i64)> {
+    let whole = vec![(i64::MIN, i64::MAX)];
+    let mut windows = facts
+        .iterations
+        .as_ref()
+        .map_or(whole, |iterations| iterations.list.iter().map(crate::Iteration::window).collect());
+    trace::sort(&mut windows);
+    windows
 }
 
 fn is_launch(facts: &Facts<'_>, call: &HostSlice) -> bool {
@@ -142,15 +189,7 @@ fn n_between_launches(facts: &Facts<'_>, times: impl Iterator<Item = i64>) -> us
     if times.peek().is_none() {
         return 0;
     }
-    let calls = facts.slices.calls.iter().filter(|call| is_launch(facts, call));
-    let mut launches: Vec<i64> = calls.map(|call| call.start_ns).collect();
-    trace::sort(&mut launches);
-    let whole = vec![(i64::MIN, i64::MAX)];
-    let mut windows = facts
-        .iterations
-        .as_ref()
-        .map_or(whole, |iterations| iterations.list.iter().map(crate::Iteration::window).collect());
-    trace::sort(&mut windows);
+    let (launches, windows) = (launch_times(facts), windows(facts));
     let lies_between = |at_ns: &i64| {
         let after = windows.partition_point(|(from, _)| from <= at_ns);
         let window = after.checked_sub(1).and_then(|at| windows.get(at));
@@ -176,12 +215,14 @@ pub(super) fn grows_cache(facts: &Facts<'_>) -> bool {
     let cats = slices.ops.slices.iter().filter(|op| slices.name(op) == "aten::cat");
     let mut cats: Vec<_> = cats.map(|op| (slices.thread(op.row), op.start_ns)).collect();
     trace::sort(&mut cats);
-    let frames = slices.frames.slices.iter();
-    frames.filter(|frame| is_update[name(frame).0 as usize]).any(|frame| {
+    let grows = |frame: &&HostSlice| {
         let thread = slices.thread(frame.row);
         let first = cats.partition_point(|cat| *cat < (thread, frame.start_ns));
         cats.get(first).is_some_and(|cat| *cat < (thread, frame.end_ns))
-    })
+    };
+    let updates = || slices.frames.slices.iter().filter(|frame| is_update[name(frame).0 as usize]);
+    // (An update may call others of the same file.)
+    updates().filter(grows).count() * 2 >= updates().count()
 }
 
 /// Whether SGLang applies adapters (LoRA), by its kernels or frames: then it switches piecewise graphs off

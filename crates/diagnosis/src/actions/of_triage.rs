@@ -121,7 +121,7 @@ fn advised(facts: &Facts<'_>) -> Vec<Action> {
 fn precision(facts: &Facts<'_>) -> Option<Action> {
     let plain = facts.triage.plain_products.as_ref()?;
     let device = facts.devices().find(|device| device.name == plain.device);
-    let is_slowed = device.is_some_and(|device| device.is_slowed_by_stacks());
+    let is_slowed = device.is_some_and(|device| device.may_be_slowed());
     if !plain.is_told && !is_slowed {
         return None;
     }

@@ -15,12 +15,16 @@ impl Device<'_> {
         }
         let windows = self.facts.told_on_cpu();
         let threads = self.launching_threads();
+        let is_caller = strings.marked(&|name| known.is_caller(name));
+        let name = |at: usize| self.facts.trace.name(slices.frames.slices[at].row).0 as usize;
+        let is_called = |at: &usize| {
+            known.caller.is_none() || slices.frames.chain(*at).any(|outer| is_caller[name(outer)])
+        };
         let own = threads.iter().flat_map(|thread| slices.frames.on(*thread));
+        let own = own.filter(|at| is_it[name(*at)]).filter(is_called);
         let own = own.map(|at| &slices.frames.slices[at]);
-        let told = own.filter(|frame| {
-            is_it[self.facts.trace.name(frame.row).0 as usize]
-                && windows.as_ref().is_none_or(|windows| holds(windows, frame.start_ns))
-        });
+        let told = own
+            .filter(|frame| windows.as_ref().is_none_or(|windows| holds(windows, frame.start_ns)));
         told.map(host::HostSlice::interval).collect()
     }
 

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use catalog::cpu_work::{CpuWork, of_frame, of_op};
 use host::HostSlice;
+use host::class::Class;
 use host::idle::idle_parts;
 use host::ops::device_of_each;
 use host::slices::{Nested, ThreadId};
@@ -64,7 +65,7 @@ impl OneWork {
             CpuWork::Random => "makes random numbers",
             CpuWork::Computes => "computes on tensors in its own memory",
         };
-        format!(", for {} of it while it {does}", time(self.ns))
+        format!(", for {} of it while the CPU {does}", time(self.ns))
     }
 }
 
@@ -104,6 +105,21 @@ impl LongCalls {
         let facts = device.facts;
         let late = facts.times(device.name, &[WallPart::Launch, WallPart::HostCompute]);
         let on_gpu = device_of_each(&facts.slices.ops, facts.gpu);
+        // (The work of a launch may be lost, or of a graph that is captured.)
+        let calls = facts.slices.calls.iter().filter(|call| {
+            matches!(
+                facts.slices.class(call),
+                Class::Launch | Class::GraphLaunch | Class::Memcpy | Class::Memset
+            )
+        });
+        let mut calls: Vec<(ThreadId, i64)> =
+            calls.map(|call| (facts.slices.thread(call.row), call.start_ns)).collect();
+        trace::sort(&mut calls);
+        let calls_device = |op: &HostSlice| {
+            let thread = facts.slices.thread(op.row);
+            let first = calls.partition_point(|call| *call < (thread, op.start_ns));
+            calls.get(first).is_some_and(|call| *call < (thread, op.end_ns))
+        };
         let mut total_ns = 0_i64;
         let mut sums: Vec<Sum> = Vec::new();
         // (A thread that waits for the one that launches, as for a backward pass, does nothing meanwhile.)
@@ -117,7 +133,7 @@ impl LongCalls {
                         let row = facts.slices.frames.slices[at].row;
                         (row, of_frame(facts.trace.name_text(row)))
                     }
-                    Inner::Op(at) if on_gpu[at] == 0 => {
+                    Inner::Op(at) if on_gpu[at] == 0 && !calls_device(&ops.slices[at]) => {
                         // (A person knows the outermost one, as long as it launches nothing.)
                         let outer = ops.chain(at).take_while(|at| on_gpu[*at] == 0).last();
                         let kind = of_op(facts.slices.name(&ops.slices[at]));

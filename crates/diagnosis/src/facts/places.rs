@@ -31,6 +31,12 @@ impl Device<'_> {
         self.places()?.around.as_ref()
     }
 
+    /// The function that launches nothing and in which they are for most of that time.
+    #[must_use]
+    pub(crate) fn without_launch(&self) -> Option<&IdlePlace> {
+        self.places()?.without_launch.first()
+    }
+
     /// The places on the launching threads at which it waits most, and for how long, the most first: lines of Python, or without such ops
     /// with all that they call.
     /// Without the time in which they wait for another process or thread.

@@ -15,6 +15,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         found.extend(super::in_annotations::check(facts, &device));
         found.extend(super::one_call::check(facts, &device));
         found.extend(super::ddp_buffers::check(&device));
+        found.extend(super::without_launch::check(&device));
     }
     found
 }

@@ -30,7 +30,8 @@ fn one(device: &Device<'_>, known: &KnownCode) -> Option<Finding> {
     let idle_ns = length(&both(&device.gaps_told(), &times));
     let bound_ns = gpu_ns.saturating_add(idle_ns).min(window_ns);
     let share = bound_ns as f64 / window_ns as f64;
-    if share < LEAST_SHARE {
+    // (Without GPU work, such as where no type is to be changed, it costs no more than its call.)
+    if share < LEAST_SHARE || gpu_ns == 0 {
         return None;
     }
     let (takes, them) = if calls.len() == 1 { ("takes", "it") } else { ("take", "them") };

@@ -37,6 +37,7 @@ mod slow_products;
 mod slow_transfer;
 mod steps;
 mod sync;
+mod without_launch;
 mod without_profiler;
 
 use crate::{Facts, Finding, Rule};

@@ -95,7 +95,7 @@ fn layouts(facts: &Facts<'_>) -> Vec<i64> {
 /// What faster products bring where the GPUs stand still for most of the time.
 const WAITS: &str = "The GPU stands still for most of the time: faster products shorten the run only once it does not.";
 
-/// The same where that may be so only because Python's calls are recorded.
+/// The same where that may be so only because it is recorded.
 const SLOWED: &str = "The GPU stands still for most of the recording; without the profiler its own work may be the limit, and faster products \
                       shorten it.";
 
@@ -127,9 +127,9 @@ fn is_worth_it(facts: &Facts<'_>) -> bool {
     plain.is_some_and(|plain| plain.is_told || slowed(facts))
 }
 
-/// Whether launches are late because Python's calls are recorded.
+/// Whether launches may be late because they are recorded.
 fn slowed(facts: &Facts<'_>) -> bool {
-    facts.devices().any(|device| device.is_slowed_by_stacks())
+    facts.devices().any(|device| device.may_be_slowed())
 }
 
 /// The first compute capability, times ten, with tensor cores (CUDA C++ Programming Guide, "Compute Capabilities").

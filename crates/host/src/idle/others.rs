@@ -23,7 +23,7 @@ impl Others {
         Self { waits: marks(waits_for_others), loads: marks(loads_data) }
     }
 
-    fn is_known(&self, name: StringId) -> bool {
+    pub(super) fn is_known(&self, name: StringId) -> bool {
         self.waits[name.0 as usize] || self.loads[name.0 as usize]
     }
 

@@ -5,7 +5,7 @@ use trace::{Flags, Phase, Row, StringId, Trace, each_row};
 
 use super::cause::Explained;
 use super::{Kind, kind, named};
-use timeline::intervals::Interval;
+use timeline::intervals::{Interval, length, union};
 use timeline::percent;
 
 /// An op is named from this share of the time on, in percent.
@@ -44,7 +44,7 @@ fn outermost(trace: &Trace, times: &[Interval], window_ns: i64) -> Vec<(StringId
     });
     let key = |row: Row| (trace.track(row), trace.ts_ns(row), -trace.end_ns(row));
     trace::sort_numbers(&mut ops, &|a, b| key(a).cmp(&key(b)));
-    let mut sums = vec![0_i64; n_names];
+    let mut parts: Vec<(u32, Interval)> = Vec::new();
     let mut until = None;
     for row in ops {
         let (track, from, to) = (trace.track(row), trace.ts_ns(row), trace.end_ns(row));
@@ -54,11 +54,16 @@ fn outermost(trace: &Trace, times: &[Interval], window_ns: i64) -> Vec<(StringId
         until = Some((track, to));
         let first = times.partition_point(|(_, end_ns)| *end_ns <= from);
         let own = times[first..].iter().take_while(|(start_ns, _)| *start_ns < to);
-        let sum = &mut sums[trace.name(row).0 as usize];
-        *sum = own.fold(*sum, |sum, (a, b)| sum.saturating_add((*b).min(to) - (*a).max(from)));
+        parts.extend(own.map(|(a, b)| (trace.name(row).0, ((*a).max(from), (*b).min(to)))));
     }
-    let sums = (0..).map(StringId).zip(sums);
-    let mut found: Vec<(StringId, i64)> = sums.filter(|(_, ns)| *ns > 0).collect();
+    // (Several threads may be in one op at a time.)
+    trace::sort_by_key(&mut parts, |(name, _)| *name);
+    let by_name = parts.chunk_by(|a, b| a.0 == b.0);
+    let mut found: Vec<(StringId, i64)> = by_name
+        .map(|own| {
+            (StringId(own[0].0), length(&union(own.iter().map(|(_, part)| *part).collect())))
+        })
+        .collect();
     trace::sort_by_key(&mut found, |(_, ns)| std::cmp::Reverse(*ns));
     found
 }

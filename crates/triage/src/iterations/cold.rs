@@ -40,7 +40,7 @@ pub enum Cold {
 
 /// Marks the cold ones of each class; of a class nothing where fewer than three follow.
 pub(super) fn mark(list: &mut [Range], times: Option<&WallTimes>) {
-    // By iteration: its duration, and how long it sets things up while its device waits.
+    // By iteration: its duration without what it waits for earlier ones, and how long it sets things up while its device waits.
     let figures: Vec<(i64, i64)> = list
         .iter()
         .map(|one| {
@@ -48,7 +48,9 @@ pub(super) fn mark(list: &mut [Range], times: Option<&WallTimes>) {
             let sets_up = parts
                 .iter()
                 .filter(|(part, _)| matches!(part, WallPart::Loading | WallPart::Allocation));
-            (one.slice.dur_ns(), sets_up.map(|(_, ns)| ns).sum())
+            // (What the CPU waits for earlier work is none of its own.)
+            let own_ns = one.slice.dur_ns().saturating_sub(one.behind_ns);
+            (own_ns, sets_up.map(|(_, ns)| ns).sum())
         })
         .collect();
     let mut by_class: BTreeMap<String, Vec<usize>> = BTreeMap::new();
@@ -67,8 +69,7 @@ pub(super) fn mark(list: &mut [Range], times: Option<&WallTimes>) {
                 values
             };
             let later = (of(|(dur_ns, _)| dur_ns), of(|(_, set_up_ns)| set_up_ns));
-            let behind_ns = list[*at].behind_ns;
-            let Some(cold) = cold(figures[*at], behind_ns, &later) else { break };
+            let Some(cold) = cold(figures[*at], &later) else { break };
             list[*at].cold = Some(cold);
         }
     }
@@ -95,19 +96,14 @@ fn others(list: &[Range], own: &[usize]) -> usize {
     (0..own.len()).take_while(|place| is_other(*place) == Some(true)).count()
 }
 
-/// Whether an iteration is cold, by its duration, how long of it the CPU waits for earlier work, and what it sets up, and those of later ones of
-/// its class; both sorted.
-fn cold(
-    (dur_ns, own_ns): (i64, i64),
-    behind_ns: i64,
-    (later, set_up): &(Vec<i64>, Vec<i64>),
-) -> Option<Cold> {
+/// Whether an iteration is cold, by its own duration and what it sets up, and those of later ones of its class; both sorted.
+fn cold((dur_ns, own_ns): (i64, i64), (later, set_up): &(Vec<i64>, Vec<i64>)) -> Option<Cold> {
     if later.len() < LATER {
         return None;
     }
     let middle = (later.len() - 1) / 2;
     let (median, later_ns) = (*later.get(middle)?, *set_up.get(middle)?);
-    if (dur_ns - behind_ns) as f64 > LONGER * median as f64 {
+    if dur_ns as f64 > LONGER * median as f64 {
         return Some(Cold::Longer);
     }
     // (What every iteration does is no set-up.)

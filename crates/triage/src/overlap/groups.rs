@@ -121,13 +121,14 @@ pub(super) fn groups(
     let mut order: Vec<u32> = (0..gpu.len() as u32).collect();
     let key = |at: u32| (stage_of[at as usize], gpu.slice(at as usize).work);
     trace::sort_numbers(&mut order, &|a, b| key(a).cmp(&key(b)));
+    let mut places: Option<Vec<u32>> = None;
     let mut found = Vec::new();
     for instances in order.chunk_by(|a, b| key(*a) == key(*b)) {
         let name = gpu.trace.strings.get(gpu.works[key(instances[0]).1].name);
         match attribution.filter(|_| is_pageable(name)) {
             None => found.push(Group::of(gpu, per_slice, stage_of, instances)),
             Some(attribution) => {
-                let places = place_numbers(attribution);
+                let places = &*places.get_or_insert_with(|| place_numbers(attribution));
                 let place = |at: u32| places[attribution.site_of[at as usize] as usize];
                 let mut own = instances.to_vec();
                 trace::sort_numbers(&mut own, &|a, b| place(a).cmp(&place(b)));
