@@ -81,11 +81,16 @@ impl Device<'_> {
     /// The same of any recording: one without stacks makes launches up to 1.7 times as late.
     #[must_use]
     pub(crate) fn may_be_slowed(&self) -> bool {
-        let Some((busy_ns, _)) = self.busy_told() else { return false };
+        let Some((busy_ns, window_ns)) = self.busy_told() else { return false };
         // (Communication lasts as long as the ranks wait for each other, and of the idle time only late launches are later for it.)
         let waits_ns = self.wall(WallPart::Communication).map_or(0, |row| row.total_ns);
         let busy_ns = busy_ns.saturating_sub(waits_ns);
         let (late_ns, _) = self.late_with_start();
+        // (Where it waits for something else, such as a data loader, that sets the pace.)
+        let others_ns = window_ns.saturating_sub(busy_ns).saturating_sub(late_ns);
+        if others_ns.saturating_mul(10) > window_ns {
+            return false;
+        }
         let (most, in_calls_ns) = match self.has_stacks() {
             true => (WITH_STACKS, self.in_long_calls_ns()),
             false => (WITHOUT_STACKS, 0),
