@@ -9,9 +9,14 @@ use crate::{Confidence, Finding, Level, Rule};
 /// From this share of the window on.
 const LEAST_SHARE: f64 = 0.1;
 
-/// What the finding says of a device. (Where one call has most of the late time, that is said with its cure.)
+/// What the finding says of a device whose launches limit it: where other work of the CPU does, that has its place. (Where one call has most of
+/// the late time, that is said with its cure.)
 pub fn check(device: &Device<'_>) -> Option<Finding> {
-    if !device.is_told() || device.cold().is_some() || device.first_step().is_some() {
+    if !device.is_launch_bound()
+        || !device.is_told()
+        || device.cold().is_some()
+        || device.first_step().is_some()
+    {
         return None;
     }
     let place = device.without_launch().filter(|_| device.one_work().is_none())?;
