@@ -13,8 +13,10 @@ export const PATIENCE = { timeout: 60_000 };
 
 export const id = (page, name) => page.getByTestId(name);
 
-/// Shows a view and waits for it.
+/// Shows a view and waits for it. Files are read first: a line that a file's card gets then moves the navigation down by an item, and a click
+/// that is on its way meets another one.
 export async function view(page, name) {
+  await settled(page);
   await id(page, `nav-${name}`).click();
   await id(page, `view-${name}`).waitFor(PATIENCE);
 }
