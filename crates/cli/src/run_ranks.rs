@@ -140,18 +140,18 @@ pub fn chosen(
     paths: Vec<PathBuf>,
     json: bool,
 ) -> Result<(Vec<Chosen>, RunRanks)> {
-    let ranks = wanted.choice.ranks();
+    let mut ranks = wanted.choice.ranks();
     let found = RunRanks::of(&traces::ranks_of(&paths), ranks);
-    let mut paths = if ranks == Ranks::Lowest { found.of_largest(paths) } else { paths };
+    let paths = if ranks == Ranks::Lowest { found.of_largest(paths) } else { paths };
     if ranks == Ranks::Lowest
-        && let Some((late, rank)) = found.late().and_then(|late| Some((late, rank_of(late)?)))
+        && let Some(rank) = found.late().and_then(rank_of)
     {
         let n = paths.iter().filter(|path| rank_of(path).is_some()).count();
-        paths.retain(|path| path == late || rank_of(path).is_none());
+        ranks = Ranks::Near(rank);
         eprintln!(
             "{}; using rank {rank}, for which the others wait (--rank selects another, --all-ranks all)",
             units::plural(n as u64, "rank", "ranks")
         );
     }
-    Ok((traces::one_if_json(wanted, paths, json)?, found))
+    Ok((traces::one_if_json(ranks, paths, json)?, found))
 }

@@ -62,7 +62,7 @@ pub fn print_each(
 /// # Errors
 /// As [`print_each`], but for those of its documents.
 pub fn chosen_for_stdout(wanted: &Wanted, json: bool) -> Result<Vec<Chosen>> {
-    one_if_json(wanted, found_for_stdout(wanted)?, json)
+    one_if_json(wanted.choice.ranks(), found_for_stdout(wanted)?, json)
 }
 
 /// A rank, and its trace.
@@ -91,8 +91,8 @@ pub fn ranks_of(paths: &[PathBuf]) -> Vec<OfRank> {
 ///
 /// # Errors
 /// When several are left and `json` is set, and as [`choose`].
-pub fn one_if_json(wanted: &Wanted, paths: Vec<PathBuf>, json: bool) -> Result<Vec<Chosen>> {
-    let chosen = choose_of(paths, wanted.choice.ranks())?;
+pub fn one_if_json(ranks: Ranks, paths: Vec<PathBuf>, json: bool) -> Result<Vec<Chosen>> {
+    let chosen = choose_of(paths, ranks)?;
     if json && chosen.len() > 1 {
         let text = "--json needs one trace: name it, or select a rank with --rank";
         return Err(Usage(text.to_owned()).into());

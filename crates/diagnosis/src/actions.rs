@@ -25,9 +25,10 @@ const COMPILE: &str = "torch-compile";
 const NEW_GRAPHS: [&str; 3] = ["cuda-graph", "recurrent-graph", "hip-graph"];
 const LARGER_BATCH: &str = "larger-batch";
 const FEWER_READS: &str = "fewer-reads";
+/// Those with a condition of their own: a cache that grows, and no adapters.
 const STATIC_CACHE: &str = "static-cache";
 const PREFILL_GRAPH: &str = "sglang-prefill-graph";
-/// The one of a copy from pageable memory in the overlap table.
+/// Those of a copy from pageable memory in the overlap table.
 const PINS: [&str; 2] = ["pin-host-memory", "pin-host-tensor"];
 
 /// The one that saves memory and no time.

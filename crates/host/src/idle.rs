@@ -21,7 +21,7 @@ use crate::by_name::ByName;
 use crate::gaps::{Starts, between};
 use crate::lines::Lines;
 use crate::links::{DeviceId, GpuSide, GpuSlice};
-use crate::slices::{HostSlice, Nested, Slices, ThreadId, is_step};
+use crate::slices::{Begins, HostSlice, Nested, Slices, ThreadId, is_step};
 use others::Others;
 
 pub use others::waits_for_others_within;
@@ -430,10 +430,7 @@ fn without_launch(
     let trace = slices.trace;
     let nested = slices.closed_frames();
     let others = Others::of(trace);
-    let launches = gpu.on(device).filter_map(|one| one.launch);
-    let mut launches: Vec<(ThreadId, i64)> =
-        launches.map(|call| (slices.thread(call.row), call.start_ns)).collect();
-    trace::sort(&mut launches);
+    let launches = Begins::of(slices, gpu.on(device).filter_map(|one| one.launch));
     let mut sums: ByName<(i64, u64)> = ByName::new(trace);
     for (thread, parts) in parts {
         let mut until_ns = i64::MIN;
@@ -447,11 +444,8 @@ fn without_launch(
                 until_ns = frame.end_ns;
                 continue;
             }
-            let next = launches.partition_point(|launch| *launch < (*thread, frame.start_ns));
-            let launches_some =
-                launches.get(next).is_some_and(|launch| *launch < (*thread, frame.end_ns));
             let ns = parts.within(frame.start_ns, frame.end_ns);
-            if !launches_some && ns > 0 && lines.is_written(name) {
+            if !launches.any_within(*thread, frame) && ns > 0 && lines.is_written(name) {
                 let sum = sums.entry(name);
                 *sum = (sum.0 + ns, sum.1 + 1);
                 until_ns = frame.end_ns;

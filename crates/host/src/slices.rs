@@ -284,6 +284,27 @@ impl<'a> Slices<'a> {
     }
 }
 
+/// When some slices begin, by thread: to ask whether one of them begins within another.
+pub struct Begins(Vec<(ThreadId, i64)>);
+
+impl Begins {
+    /// Those of `all`.
+    #[must_use]
+    pub fn of(slices: &Slices<'_>, all: impl Iterator<Item = HostSlice>) -> Self {
+        let mut all: Vec<(ThreadId, i64)> =
+            all.map(|one| (slices.thread(one.row), one.start_ns)).collect();
+        trace::sort(&mut all);
+        Self(all)
+    }
+
+    /// Whether one begins within a slice of a thread.
+    #[must_use]
+    pub fn any_within(&self, thread: ThreadId, slice: &HostSlice) -> bool {
+        let first = self.0.partition_point(|one| *one < (thread, slice.start_ns));
+        self.0.get(first).is_some_and(|one| *one < (thread, slice.end_ns))
+    }
+}
+
 /// `ProfilerStep#5`, `ProfilerStep5`: the start of the name decides.
 #[must_use]
 pub fn is_step(name: &str) -> bool {

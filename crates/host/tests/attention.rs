@@ -1,6 +1,6 @@
 //! Operations of attention whose mask is a number, on traces of one op: its place among the arguments depends on the version of PyTorch.
 
-#![allow(clippy::unwrap_used, reason = "a test: helpers fail as the tests do")]
+mod common;
 
 use serde_json::json;
 
@@ -18,13 +18,7 @@ fn operations(values: &[&str]) -> i128 {
         {"ph": "X", "cat": "kernel", "name": "fmha_cutlassF_f32", "pid": 0, "tid": 7, "ts": 20, "dur": 100,
             "args": {"correlation": 1, "device": 0, "stream": 7}},
     ]});
-    let bytes = serde_json::to_vec(&file).unwrap();
-    let mut decoder = decode::Decoder::new();
-    decoder.push(&bytes).unwrap();
-    let decoded = decoder.finish().unwrap();
-    let mut reader = decode::DetailsReader::with_host(&decoded, host::wants_inputs);
-    reader.push(&bytes);
-    host::host(&host::HostIndex::of(&decoded.trace), &reader.finish()).flops.total
+    common::report_of(&file).flops.total
 }
 
 #[test]

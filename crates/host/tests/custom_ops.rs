@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test: helpers fail as the tests do")]
 
+mod common;
+
 use host::HostReport;
 use serde_json::{Value, json};
 
@@ -37,13 +39,7 @@ fn report_of(events: &[Value]) -> HostReport {
             "warpSize": 32}],
         "traceEvents": events,
     });
-    let bytes = serde_json::to_vec(&file).unwrap();
-    let mut decoder = decode::Decoder::new();
-    decoder.push(&bytes).unwrap();
-    let decoded = decoder.finish().unwrap();
-    let mut reader = decode::DetailsReader::with_host(&decoded, host::wants_inputs);
-    reader.push(&bytes);
-    host::host(&host::HostIndex::of(&decoded.trace), &reader.finish())
+    common::report_of(&file)
 }
 
 /// Argument lists with holes: `(number, value)`; every other one is `rest`.

@@ -29,8 +29,8 @@ struct Run {
     known: OnceCell<Known>,
 }
 
-/// Of a rank's time this part is much.
-const MUCH: i64 = 10;
+/// A rank waits for another where that takes this part of its kernels' time: a tenth.
+const LEAST_WAIT_PART: i64 = 10;
 
 /// The ranks of one run.
 pub struct OneRun<'a> {
@@ -135,7 +135,8 @@ impl<'a> OneRun<'a> {
     pub fn late_file(&self) -> Option<usize> {
         let rows = self.compared().ranks;
         let waits = rows.iter().filter(|row| {
-            row.most_ns.is_some_and(|ns| ns > 0 && ns.saturating_mul(MUCH) >= row.busy_ns)
+            row.most_ns
+                .is_some_and(|ns| ns > 0 && ns.saturating_mul(LEAST_WAIT_PART) >= row.busy_ns)
         });
         let mut names: Vec<&str> = waits.clone().map(|row| row.most.as_str()).collect();
         trace::sort(&mut names);

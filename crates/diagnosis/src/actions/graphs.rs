@@ -2,6 +2,7 @@
 
 use host::HostSlice;
 use host::class::Class;
+use host::slices::Begins;
 use report::units::{percent, plural};
 
 use crate::Facts;
@@ -213,13 +214,8 @@ pub(super) fn grows_cache(facts: &Facts<'_>) -> bool {
     }
     let name = |slice: &HostSlice| facts.trace.name(slice.row);
     let cats = slices.ops.slices.iter().filter(|op| slices.name(op) == "aten::cat");
-    let mut cats: Vec<_> = cats.map(|op| (slices.thread(op.row), op.start_ns)).collect();
-    trace::sort(&mut cats);
-    let grows = |frame: &&HostSlice| {
-        let thread = slices.thread(frame.row);
-        let first = cats.partition_point(|cat| *cat < (thread, frame.start_ns));
-        cats.get(first).is_some_and(|cat| *cat < (thread, frame.end_ns))
-    };
+    let cats = Begins::of(slices, cats.copied());
+    let grows = |frame: &&HostSlice| cats.any_within(slices.thread(frame.row), frame);
     let updates = || slices.frames.slices.iter().filter(|frame| is_update[name(frame).0 as usize]);
     // (An update may call others of the same file.)
     updates().filter(grows).count() * 2 >= updates().count()

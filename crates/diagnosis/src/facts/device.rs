@@ -198,6 +198,12 @@ impl Device<'_> {
         (own_ns, if ns > 0 { pct * own_ns as f64 / ns as f64 } else { pct })
     }
 
+    /// When that is.
+    #[must_use]
+    pub(super) fn late_times(&self) -> Vec<Interval> {
+        self.facts.times(self.name, &[WallPart::Launch, WallPart::HostCompute])
+    }
+
     /// Idle time for which the CPU's part has no record, in gaps that the CPU's launches end late, in ns: no more than gaps before
     /// launches have beside [`Self::late`].
     #[must_use]

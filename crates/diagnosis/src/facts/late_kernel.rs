@@ -6,7 +6,6 @@ use report::short_name;
 use report::units::{count, time};
 use timeline::intervals::Interval;
 use trace::StringId;
-use triage::WallPart;
 
 use super::Device;
 
@@ -34,7 +33,7 @@ impl Device<'_> {
     /// each iteration, as then the time is that between iterations.
     #[must_use]
     pub(crate) fn late_kernel(&self) -> Option<LateKernel> {
-        let late = self.facts.times(self.name, &[WallPart::Launch, WallPart::HostCompute]);
+        let late = self.late_times();
         let mut own: Vec<_> = self.slices().collect();
         trace::sort_by_key(&mut own, |one| (one.slice.start_ns, one.slice.row));
         let name = |at: usize| self.facts.trace.name(own[at].slice.row);

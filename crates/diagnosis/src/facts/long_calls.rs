@@ -6,12 +6,10 @@ use catalog::cpu_work::{CpuWork, of_frame, of_op};
 use host::HostSlice;
 use host::class::Class;
 use host::idle::idle_parts;
-use host::ops::device_of_each;
-use host::slices::{Nested, ThreadId};
+use host::slices::{Begins, Nested, ThreadId};
 use report::units::time;
 use timeline::intervals::{Interval, length_within, union, without};
 use trace::StringId;
-use triage::WallPart;
 
 use super::{Device, Facts};
 
@@ -71,7 +69,10 @@ impl OneWork {
 
 impl Device<'_> {
     fn long_calls(&self) -> Option<&LongCalls> {
-        let of_each = || self.facts.of_each(LongCalls::of);
+        let of_each = || {
+            let launches = launches(self.facts);
+            self.facts.of_each(|device| LongCalls::of(device, &launches))
+        };
         self.facts.long_calls.get_or_init(of_each).get(self.id as usize)
     }
 
@@ -83,7 +84,7 @@ impl Device<'_> {
     /// How much sooner it would be done without such work, in ns: with what comes before its own first work and after its last.
     #[must_use]
     pub(crate) fn saved_without_work_ns(&self, work: &OneWork) -> i64 {
-        let late = self.facts.times(self.name, &[WallPart::Launch, WallPart::HostCompute]);
+        let late = self.late_times();
         let busy = self.facts.gpu.busy(self.id);
         let span = busy.first().zip(busy.last()).map(|(first, last)| (first.0, last.1));
         let outside = without(&work.times, span.as_slice());
@@ -101,25 +102,9 @@ impl Device<'_> {
 }
 
 impl LongCalls {
-    fn of(device: &Device<'_>) -> Self {
+    fn of(device: &Device<'_>, launches: &Begins) -> Self {
         let facts = device.facts;
-        let late = facts.times(device.name, &[WallPart::Launch, WallPart::HostCompute]);
-        let on_gpu = device_of_each(&facts.slices.ops, facts.gpu);
-        // (The work of a launch may be lost, or of a graph that is captured.)
-        let calls = facts.slices.calls.iter().filter(|call| {
-            matches!(
-                facts.slices.class(call),
-                Class::Launch | Class::GraphLaunch | Class::Memcpy | Class::Memset
-            )
-        });
-        let mut calls: Vec<(ThreadId, i64)> =
-            calls.map(|call| (facts.slices.thread(call.row), call.start_ns)).collect();
-        trace::sort(&mut calls);
-        let calls_device = |op: &HostSlice| {
-            let thread = facts.slices.thread(op.row);
-            let first = calls.partition_point(|call| *call < (thread, op.start_ns));
-            calls.get(first).is_some_and(|call| *call < (thread, op.end_ns))
-        };
+        let late = device.late_times();
         let mut total_ns = 0_i64;
         let mut sums: Vec<Sum> = Vec::new();
         // (A thread that waits for the one that launches, as for a backward pass, does nothing meanwhile.)
@@ -128,14 +113,15 @@ impl LongCalls {
                 let ns = length_within(&own, stretch);
                 total_ns = total_ns.saturating_add(ns);
                 let ops = &facts.slices.ops;
+                let is_on_cpu = |at: usize| !launches.any_within(thread, &ops.slices[at]);
                 let (row, known) = match inner {
                     Inner::Frame(at) => {
                         let row = facts.slices.frames.slices[at].row;
                         (row, of_frame(facts.trace.name_text(row)))
                     }
-                    Inner::Op(at) if on_gpu[at] == 0 && !calls_device(&ops.slices[at]) => {
+                    Inner::Op(at) if is_on_cpu(at) => {
                         // (A person knows the outermost one, as long as it launches nothing.)
-                        let outer = ops.chain(at).take_while(|at| on_gpu[*at] == 0).last();
+                        let outer = ops.chain(at).take_while(|at| is_on_cpu(*at)).last();
                         let kind = of_op(facts.slices.name(&ops.slices[at]));
                         (ops.slices[outer.unwrap_or(at)].row, kind)
                     }
@@ -159,6 +145,17 @@ impl LongCalls {
         });
         Self { works: works.collect(), total_ns }
     }
+}
+
+/// The calls that give the devices work, also where that is not in the file: it may be lost, or of a graph that is captured.
+fn launches(facts: &Facts<'_>) -> Begins {
+    let gives_work = |call: &&HostSlice| {
+        let class = facts.slices.class(call);
+        matches!(class, Class::Launch | Class::GraphLaunch | Class::Memcpy | Class::Memset)
+    };
+    let calls = facts.slices.calls.iter().filter(gives_work).copied();
+    let linked = facts.gpu.linked().filter_map(|one| one.launch);
+    Begins::of(facts.slices, calls.chain(linked))
 }
 
 /// The stretches of a kind, and its names, each with what late time they have.

@@ -114,7 +114,7 @@ fn with_copies(
 }
 
 /// Which of these waits are those of copies to the GPU from pageable memory: the op that copies waits until the copy is done. They go away
-/// with the copy, whoever reads what.
+/// with the copy, and not with what the program reads.
 fn of_copies(facts: &Facts<'_>, waits: &[HostSlice]) -> Vec<bool> {
     let slices = facts.slices;
     let copies = facts.gpu.linked().filter(|one| {
