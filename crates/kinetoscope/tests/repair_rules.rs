@@ -145,6 +145,20 @@ fn folded_threads_get_a_tid_of_their_own_and_keep_their_name() {
     assert_eq!(thread_names(&json), [(6, "autograd".to_owned())]);
 }
 
+/// RTP-LLM writes waits without pid and tid, and the arrows to them with 0 for both.
+#[test]
+fn arrows_of_a_thread_without_slices_stay_with_the_slices_that_they_fold_onto() {
+    let wait = r#"{"ph":"X","name":"wait","cat":"synchronization","ts":10,"dur":5}"#;
+    let flow = |ph: &str, tid: i64, ts: i64| {
+        format!(
+            r#"{{"ph":"{ph}","name":"ac2g","cat":"ac2g","id":3,"bp":"e","pid":0,"tid":{tid},"ts":{ts}}}"#
+        )
+    };
+    let call = on(8, "call", "cuda_runtime", 1, 5).replace("\"pid\": 5", "\"pid\": 0");
+    let file = document(&[&call, &flow("s", 8, 1), wait, &flow("f", 0, 10)]);
+    assert_eq!(repair(file.as_bytes()).0, file, "nothing is wrong with it");
+}
+
 #[test]
 fn one_base_repairs_big_times_and_moves_nothing() {
     let file = concat!(

@@ -10,11 +10,12 @@ mod resolve;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use trace::decimal::importer_ns;
-use trace::{BuildIdHasher, Flags, IdToken, Phase, Row, Trace, each_of};
+use trace::{BuildIdHasher, Flags, IdToken, Phase, Row, Trace, TrackId, each_of};
 
 use crate::perfetto::Survey;
 use crate::perfetto::flow_ids::{FlowKey, key, takes_part};
 use crate::perfetto::order;
+use crate::perfetto::threads::{ThreadKey, thread_key};
 use crate::types::{Action, Change, RepairPlan, Rule};
 use crate::view::View;
 
@@ -104,7 +105,11 @@ fn follow(trace: &Trace, plan: &mut RepairPlan) {
     let targets = std::mem::take(&mut plan.flow_targets);
     each_of(&targets, |(flow, slice)| {
         let new = plan.edit(slice).and_then(|edit| edit.tid);
-        let track = Some(trace.track(slice)).filter(|track| *track != trace.track(flow));
+        let track = Some(trace.track(slice)).filter(|track| {
+            // (Perfetto may put both onto one thread.)
+            let own = trace.track(flow);
+            *track != own && thread_of(trace, *track) != thread_of(trace, own)
+        });
         let current = plan.edit(flow).copied().unwrap_or_default();
         if (new.is_some() && new != current.tid) || (new.is_none() && track.is_some()) {
             plan.change(flow, Rule::FlowFollows, Some(slice), |edit| {
@@ -119,6 +124,11 @@ fn follow(trace: &Trace, plan: &mut RepairPlan) {
         }
     });
     plan.flow_targets = targets;
+}
+
+/// The thread that Perfetto makes of a track.
+fn thread_of(trace: &Trace, track: TrackId) -> ThreadKey {
+    thread_key(trace.process_of(track).pid, trace.track_info(track).tid, trace)
 }
 
 /// Flows that have a start and, later, an end: those that draw arrows.

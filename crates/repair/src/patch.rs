@@ -26,6 +26,8 @@ pub(crate) fn event(trace: &Trace, plan: &RepairPlan, row: Row, text: &[u8], out
     } else if let Some(track) = edit.track {
         let tid = match trace.track_info(track).tid {
             IdToken::Text(tid) => quoted(trace.strings.get(tid)),
+            // (As the importer reads one that is missing.)
+            IdToken::Missing => "0".to_owned(),
             tid => tid.display(&trace.strings),
         };
         patch.set("tid", tid);

@@ -87,11 +87,12 @@ pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan, threads: &Threads, tids
     if groups.is_empty() {
         return;
     }
-    // Only threads with slices, instants or flows count: metadata folds harmlessly.
+    // Only threads with slices or instants count. Metadata folds harmlessly, and arrows alone are those of the slices that they fold onto.
     let mut stacked = vec![0_u32; trace.tracks.len()];
     for thread in groups.keys() {
         each_of(threads.events(*thread), |event| {
-            stacked[trace.track(event.row).0 as usize] += 1;
+            let counts = !trace.phase(event.row).is_flow();
+            stacked[trace.track(event.row).0 as usize] += u32::from(counts);
         });
     }
     let mut moved: BTreeMap<TrackId, u32> = BTreeMap::new();
