@@ -86,12 +86,14 @@ families! {
         "^void rotary_embedding_kernel", "<per_token_group_quant_8bit_", "<moe_fused_gate_kernel"
     ] }
     TrtLlm { "trtllm_flashinfer", "TRT-LLM / FlashInfer", [
-        "fmhasm", "^bmm_", "flashinfer", "trtllm", "tensorrt_llm", "<xqa", "^gemm_*_t#x#x#", "^kernel_mha",
+        "fmhasm", "^fmha_v2_", "^bmm_", "flashinfer", "trtllm", "tensorrt_llm", "<xqa", "^gemm_*_t#x#x#", "^kernel_mha",
         "^fused_multihead_attention_v#", "<moe::dev::", "<routingindices", "<routinginitexpert",
         "<routingdeepseek", "<routingrenormalize", "<finalizemoerouting", "<finalizekernelvecload",
         "<finalizedeepseek", "<expandinputrows", "<doactivationkernel", "<doactivation", "<computestridestma",
         "expertprefixsum", "buildexpertmaps"
     ] }
+    // (Engines that began as copies of it, such as RTP-LLM, keep its namespace.)
+    FasterTransformer { "fastertransformer", "FasterTransformer", ["fastertransformer::", "_zn17fastertransformer"] }
     Cutlass { "cutlass", "CUTLASS", ["cutlass"] }
     Fbgemm { "fbgemm", "FBGEMM", [
         "fbgemm", "split_embedding_", "<permute_pooled_embs", "<recat_copy_async", "<bounds_check_indices",

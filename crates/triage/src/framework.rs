@@ -50,6 +50,8 @@ struct Marks {
     id: &'static str,
     /// Folders of Python packages.
     packages: &'static [&'static str],
+    /// Folders in them that programs use without the framework.
+    alone: &'static [&'static str],
     /// How annotations begin.
     annotations: &'static [&'static str],
     /// Namespaces of ops.
@@ -64,6 +66,7 @@ const MARKS: &[Marks] = &[
         framework: Framework::Sglang,
         id: "sglang",
         packages: &["sglang", "sgl_kernel"],
+        alone: &[],
         annotations: &["step[EXTEND", "step[DECODE", "step[PREFILL", "step[MIXED", "step[IDLE"],
         ops: &["sglang::", "sgl_kernel::"],
         kernels: &["sglang", "sgl_kernel", "sgl_hip", "sgl_per_token"],
@@ -72,6 +75,7 @@ const MARKS: &[Marks] = &[
         framework: Framework::Vllm,
         id: "vllm",
         packages: &["vllm"],
+        alone: &[],
         annotations: &["execute_context_", "execute_model_context_", "execute_new_"],
         ops: &["vllm::", "_vllm_fa", "_C_cache_ops::"],
         kernels: &["vllm"],
@@ -80,6 +84,7 @@ const MARKS: &[Marks] = &[
         framework: Framework::Trtllm,
         id: "trtllm",
         packages: &["tensorrt_llm"],
+        alone: &[],
         annotations: &["[Executor] _forward_step"],
         ops: &["trtllm::", "tensorrt_llm::"],
         kernels: &["tensorrt_llm"],
@@ -88,6 +93,7 @@ const MARKS: &[Marks] = &[
         framework: Framework::Tokenspeed,
         id: "tokenspeed",
         packages: &["tokenspeed", "tokenspeed_kernel", "tokenspeed_mla"],
+        alone: &[],
         annotations: &[],
         ops: &["tokenspeed::"],
         kernels: &["tokenspeed"],
@@ -96,6 +102,7 @@ const MARKS: &[Marks] = &[
         framework: Framework::Diffusers,
         id: "diffusers/xdit",
         packages: &["diffusers", "xfuser"],
+        alone: &["schedulers", "utils"],
         annotations: &[],
         ops: &[],
         kernels: &[],
@@ -104,6 +111,7 @@ const MARKS: &[Marks] = &[
         framework: Framework::Pytorch,
         id: "pytorch",
         packages: &["torch"],
+        alone: &[],
         annotations: &[kineto::NUMBERED_STEP],
         ops: &["aten::"],
         kernels: &["at::native"],
@@ -199,7 +207,7 @@ fn votes(trace: &Trace) -> Vec<Votes> {
         }
         let name = trace.strings.get(StringId(id as u32));
         for (marks, votes) in MARKS.iter().zip(&mut votes) {
-            if frames > 0 && marks.packages.iter().any(|package| is_in_package(name, package)) {
+            if frames > 0 && marks.packages.iter().any(|of| is_in_package(name, of, marks.alone)) {
                 votes.frames += frames;
             }
             let begins = |starts: &[&str]| starts.iter().any(|start| name.starts_with(start));
@@ -215,12 +223,13 @@ fn votes(trace: &Trace) -> Vec<Votes> {
 }
 
 /// Whether the path of a frame (`path(line): function`) lies in a folder of `package`: in a folder with that
-/// name that holds another folder, so that `/home/me/vllm/bench.py` is no call of vLLM.
-fn is_in_package(frame: &str, package: &str) -> bool {
+/// name that holds another folder, so that `/home/me/vllm/bench.py` is no call of vLLM. Those of `alone` do not count.
+fn is_in_package(frame: &str, package: &str, alone: &[&str]) -> bool {
     let path = frame.split_once('(').map_or(frame, |(path, _)| path);
     let mut parts = path.split(['/', '\\']).peekable();
     while let Some(part) = parts.next() {
-        if part == package && parts.peek().is_some_and(|next| !next.ends_with(".py")) {
+        let is_its = |next: &&str| !next.ends_with(".py") && !alone.contains(next);
+        if part == package && parts.peek().is_some_and(is_its) {
             return true;
         }
     }
@@ -254,6 +263,20 @@ mod tests {
         ]);
         assert_eq!(found.framework, Framework::Sglang);
         assert_eq!(found.evidence, ["sglang: 1 Python call", "vllm: 2 kernels by name"]);
+    }
+
+    #[test]
+    fn a_scheduler_of_diffusers_around_an_own_network_is_not_diffusers() {
+        let with = |path: &str| vote(&[(PYTHON, path), ("cpu_op", "aten::mm")]).framework;
+        let site = "site-packages/diffusers";
+        assert_eq!(
+            with(&format!("{site}/schedulers/scheduling_ddpm.py(358): step")),
+            Framework::Pytorch
+        );
+        assert_eq!(
+            with(&format!("{site}/models/unets/unet_1d.py(9): forward")),
+            Framework::Diffusers
+        );
     }
 
     #[test]

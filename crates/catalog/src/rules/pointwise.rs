@@ -105,7 +105,7 @@ rules! { LAST:
       any: [
         "_reduce_", "_reduce$", "reducekernel", "<sum_", "<sum>", "<mean_", "<max_", "<min_",
         "<var_", "_sum$", "_mean$", "_max$", "_mean_", "rowsum", "row_sum", "colsum", "columnsum",
-        "sumkernel", "aminmax", "pdist", "grad_bias", "dbias", "bias_grad", "merge_partial",
+        "sumkernel", "aminmax", "pdist", "grad_bias", "<dbias", "_dbias", "bias_grad", "merge_partial",
         "<average_", "_norm2", "partialsum", "<finalize", "percentile",
       ],
       examples: [
@@ -137,7 +137,7 @@ rules! { LAST:
         "<add_", "<sub_", "<mul_", "<div_", "<neg_", "<pow", "<exp_", "<log_", "<sqrt_", "<rsqrt_",
         "<sin_", "<cos_", "<tanh_", "<abs_", "<where_", "<clamp_", "<clip_", "<floor_", "<ceil_",
         "<cast", "<lerp", "addcmul", "addcdiv", "<scale_", "<scale>", "scalepacked",
-        "scale_?tensor", "<bias_", "<add>", "<mul>", "add_?kernel", "mul_?kernel", "sub_kernel",
+        "scale_?tensor", "<bias_", "addbias", "<add>", "<mul>", "add_?kernel", "mul_?kernel", "sub_kernel",
         "div_kernel", "scale_?kernel", "biasadd", "nan_to_num", "isnan", "check_nan",
         "checknumeric", "tanh", "_add_", "_mul_", "_sub_", "_add$", "_mul$", "axpy", "axpby",
         "pointwise", "element_wise", "soft_?cap", "residual", "_scaled_", "unary", "binary",
@@ -148,6 +148,7 @@ rules! { LAST:
         "add_kernel",
         "void cudnn::ops::scalePackedTensor_kernel<float, float>(long, float*, float)",
         "_mul_add_triton", "fused_residual_triton",
+        "void fastertransformer::addBiasResidual<__half, 1, __half>(__half*, __half const*)",
       ],
       source: "Triton, cuDNN, DeepSpeed" }
 }
