@@ -192,19 +192,18 @@ pub fn triage_kept(
         on_devices(&devices, &asked, &mut linker, &mut sides);
     let coverage = Coverage { only_captures: unrecorded::are_captured(trace, &before), ..coverage };
     let several = devices.len() > 1;
-    let facts = &asked.run.facts;
+    let platform = asked.run.facts.platform;
     // (While a graph is captured, the GPU has nothing to do.)
     let captures = tables.stages.iter().any(|row| row.stage == Stage::Capture);
     let idle = idle.filter(|_| !captures);
     let cause = idle.as_ref().map(|(_, found, _)| found.cause);
-    let limits = cause.and_then(|cause| {
-        Limits::of(&tables.stages, &coverage, cause, facts, time.span_ns, several)
-    });
+    let limits =
+        cause.and_then(|cause| Limits::of(&tables.stages, &coverage, cause, time.span_ns, several));
     let idle = idle.map(|(device, explained, gaps)| {
         let gpu = if several { format!("GPU {device}") } else { "The GPU".to_owned() };
         let (explained, gaps, linker) = (&explained, &gaps, &mut linker);
         let mut device =
-            sentences::Device { trace, linker, explained, gaps, gpu: &gpu, zero_ns, facts };
+            sentences::Device { trace, linker, explained, gaps, gpu: &gpu, zero_ns, platform };
         let limits = limits.as_ref().map(Limits::limited);
         let text = device.sentences(limits);
         IdleSaid { cause: explained.cause, ns: explained.ns(), of_steps: explained.of_steps, text }

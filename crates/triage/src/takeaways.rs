@@ -1,4 +1,4 @@
-//! What to know first, in sentences: the largest cause of lost wall time, then what the GPU time goes to, then what to do.
+//! What to know first, in sentences: the largest cause of lost wall time, then what the GPU time goes to, then the largest fusion.
 
 mod communication;
 mod limits;
@@ -90,7 +90,7 @@ pub(super) fn takeaways(
         return Vec::new();
     }
     let cause = idle.as_ref().map(|found| found.cause);
-    let graphs = cause == Some(Cause::Paced) && limits.is_some_and(|of| of.advises_graphs);
+    let by_launches = cause == Some(Cause::Paced) && limits.is_some_and(|of| !of.has_graphs);
     let (mut lost, mut rest): (Vec<(i64, String)>, Vec<String>) = (Vec::new(), Vec::new());
     let communicates = communication(seen);
     // (What a first run does, a later one may not: a library tries several algorithms.)
@@ -128,8 +128,8 @@ pub(super) fn takeaways(
     if cause.is_some_and(|cause| cause != Cause::Paced) {
         said.extend(limits.map(Limits::sentence));
     }
-    said.extend(match graphs {
-        true => top_beside_graphs(tables, seen),
+    said.extend(match by_launches {
+        true => top_beside_launches(tables, seen),
         false => top_fusion(tables, coverage),
     });
     said
@@ -198,8 +198,8 @@ fn unsized_attention(best: &FuseRow, coverage: &Coverage) -> Option<String> {
     })
 }
 
-/// The same where the sentence before advises graphs, which save the launches of all kernels: then a fusion saves GPU time.
-fn top_beside_graphs(tables: &DeviceTables, seen: &Seen<'_>) -> Option<String> {
+/// The same where launches limit the run, which graphs make for all kernels at once: beside them a fusion saves GPU time.
+fn top_beside_launches(tables: &DeviceTables, seen: &Seen<'_>) -> Option<String> {
     let is_headline = |row: &&FuseRow| row.priority.is_some_and(|priority| priority <= HEADLINE);
     let gone_ns = |row: &FuseRow| row.together.map_or(row.gone_ns, |all| all.gone_ns);
     let best = tables.fuse.iter().filter(is_headline).max_by_key(|row| gone_ns(row))?;
@@ -210,7 +210,7 @@ fn top_beside_graphs(tables: &DeviceTables, seen: &Seen<'_>) -> Option<String> {
     }
     (pct >= FUSION_PCT).then(|| {
         format!(
-            "Top fusion candidate, if graphs save the launches: {}. At most {} of GPU time goes away ({} of {}).",
+            "Top fusion candidate, once launches no longer limit the run: {}. At most {} of GPU time goes away ({} of {}).",
             best.pattern,
             units::time(gone_ns(best)),
             units::percent(pct),
@@ -371,19 +371,16 @@ mod tests {
     }
 
     #[test]
-    fn a_starved_gpu_is_told_with_what_to_do_in_that_phase() {
+    fn a_starved_gpu_is_told_with_the_phase() {
         let run = said(starved(None));
         let limits = run.iter().find(|text| text.starts_with("The CPU limits the run")).unwrap();
         assert!(
             limits.contains("3.63 ms of it in 39 gaps shorter than 1 ms before a late launch"),
             "{limits}"
         );
-        assert!(limits.contains("Use CUDA graphs"), "{limits}");
         let step = said(starved(Some("Optimizer.step#SGD.step")));
         let limits = step.iter().find(|text| text.starts_with("The CPU limits")).unwrap();
         assert!(limits.contains("stage optimizer"), "{limits}");
-        assert!(limits.contains("foreach=True"), "{limits}");
-        assert!(!limits.contains("graphs"), "{limits}");
         let mut busy = starved(None);
         busy.push(kernel(GEMM).at(5 * MS, 400 * MS));
         let busy = said(busy);
@@ -406,17 +403,6 @@ mod tests {
         assert!(composed(&said_after(5 * MS)), "{:?}", said_after(5 * MS));
         let long = said_after(100 * MS);
         assert!(long[0].contains("as in a first run") && !composed(&long), "{long:?}");
-    }
-
-    #[test]
-    fn where_graphs_run_already_they_are_not_advised() {
-        let mut fixture = starved(None);
-        let launch = slice("cuda_runtime", "cudaGraphLaunch").on(1, 1).link(99);
-        fixture.push(launch.at(40 * 100_000, 4_000));
-        fixture.push(kernel(ADD).at(40 * 100_000 + 7_000, 5_000).link(99));
-        let said = said(fixture);
-        assert!(said[0].starts_with("The CPU limits the run"), "{said:?}");
-        assert!(!said[0].contains("Use CUDA graphs"), "{said:?}");
     }
 
     #[test]

@@ -1051,36 +1051,6 @@ pub(super) const REMEDIES: &[Remedy] = &[
         },
     },
     Remedy {
-        id: "vllm-graph",
-        what: "the graphs of the serving framework",
-        action: "Run without --enforce-eager, so that one launch starts many kernels.",
-        why: "The CPU launches kernels more slowly than the GPU runs them.",
-        check: "In a new trace, a graph launch starts the kernels and the GPU's busy share is higher.",
-        // The flag turns off graphs and torch.compile: where code is compiled, it is not set.
-        gates: Gates {
-            platforms: KNOWN_GPU,
-            stacks: &[Stack::Vllm],
-            runs: INFERENCE,
-            executions: &[Execution::Eager],
-            ..OPEN
-        },
-    },
-    Remedy {
-        id: "sglang-graph",
-        what: "the graphs of the serving framework",
-        action: "Run without --disable-cuda-graph, so that one launch starts many kernels.",
-        why: "The CPU launches kernels more slowly than the GPU runs them.",
-        check: "In a new trace, a graph launch starts the kernels and the GPU's busy share is higher.",
-        gates: Gates {
-            platforms: KNOWN_GPU,
-            stacks: &[Stack::Sglang],
-            runs: INFERENCE,
-            executions: &[Execution::Eager],
-            prefill: Some(false),
-            ..OPEN
-        },
-    },
-    Remedy {
         id: "vllm-batch-graph",
         what: "graphs of vLLM for this batch",
         action: "Let vLLM run this batch as a graph or compiled: check enforce_eager, the compilation mode and the batch sizes that it \

@@ -191,7 +191,7 @@ fn execution_and_parts() {
     ] {
         assert!(ids(&compile, &closed).is_empty(), "{closed:?}");
     }
-    let graph = ["cuda-graph", "hip-graph", "vllm-graph", "sglang-graph"];
+    let graph = ["cuda-graph", "hip-graph", "vllm-batch-graph", "sglang-batch-graph"];
     assert_eq!(ids(&graph, &TRAINING), ["cuda-graph"]);
     let recurrent = RunFacts { recurrent: Some(true), ..TRAINING };
     assert_eq!(
@@ -200,9 +200,9 @@ fn execution_and_parts() {
     );
     assert!(ids(&graph, &RunFacts { execution: Some(Execution::Graph), ..TRAINING }).is_empty());
     assert_eq!(ids(&graph, &RunFacts { platform: Platform::Rocm, ..TRAINING }), ["hip-graph"]);
-    assert_eq!(ids(&graph, &VLLM), ["vllm-graph"]);
+    assert_eq!(ids(&graph, &VLLM), ["vllm-batch-graph"]);
     let compiled = RunFacts { execution: Some(Execution::Compiled), ..VLLM };
-    assert_eq!(ids(&graph, &compiled), [""; 0], "the flag is not set there");
+    assert_eq!(ids(&graph, &compiled), [""; 0], "compiled batches have a remedy of their own");
     // A serving framework's own routing kernels are dedicated already.
     let routing = ["framework-routing"];
     assert_eq!(ids(&routing, &VLLM), routing);

@@ -1,6 +1,6 @@
-//! The sentences about idle time: its cause, where the CPU is meanwhile, and what to do.
+//! The sentences about idle time: its cause, and where the CPU is meanwhile. What to do a diagnosis says.
 
-use catalog::remedies::{RunFacts, applicable};
+use catalog::Platform;
 use report::units;
 use trace::{Row, Trace, TrackId};
 
@@ -32,8 +32,8 @@ pub(crate) struct Limited<'a> {
     pub(crate) parts: &'a str,
     /// The gaps before the launches of these stages; `None` if it is the whole run.
     pub(crate) stages_ns: Option<i64>,
-    /// What to do, with a space before it.
-    pub(crate) action: &'a str,
+    /// What recording does to them, with a space before it.
+    pub(crate) caution: &'a str,
 }
 
 /// What the sentences of a device are made of.
@@ -46,7 +46,7 @@ pub(crate) struct Device<'a, 'l> {
     pub(crate) gpu: &'a str,
     /// Start of the first event.
     pub(crate) zero_ns: i64,
-    pub(crate) facts: &'a RunFacts,
+    pub(crate) platform: Platform,
 }
 
 impl Device<'_, '_> {
@@ -67,13 +67,9 @@ impl Device<'_, '_> {
     pub(crate) fn sentences(&mut self, limits: Option<Limited<'_>>) -> String {
         let Explained { cause, idle_ns, loader_ns, .. } = *self.explained;
         let mut text = self.idle_sentence(limits);
-        let much_loader = percent(loader_ns, idle_ns) >= SECOND_PCT;
-        if cause != Cause::DataLoader && much_loader {
+        if cause != Cause::DataLoader && percent(loader_ns, idle_ns) >= SECOND_PCT {
             let ns = units::time(loader_ns);
             text.push_str(&format!(" For {ns} of the idle time the CPU is in the data loader."));
-        }
-        if cause == Cause::DataLoader || much_loader {
-            text.push_str(&self.loader());
         }
         // (A CPU that is ahead waits for the GPU, and costs nothing: it is said where launches are late nevertheless.)
         if matches!(cause, Cause::Sync | Cause::Paced | Cause::Start) {
@@ -168,18 +164,18 @@ impl Device<'_, '_> {
 
     /// The sentence where the CPU limits the run by its launches.
     fn limited(&self, limited: Limited<'_>, idle: &str) -> String {
-        let Limited { parts, stages_ns, action } = limited;
+        let Limited { parts, stages_ns, caution } = limited;
         let several = self.gpu != "The GPU";
         let gpu = if several { self.gpu } else { "the GPU" };
         match stages_ns {
             None => format!(
-                "The CPU limits {parts}: {gpu}{idle}, {} of it in {} shorter than 1 ms before a late launch.{action}",
+                "The CPU limits {parts}: {gpu}{idle}, {} of it in {} shorter than 1 ms before a late launch.{caution}",
                 units::time(self.explained.ns()),
                 self.paced_gaps(),
             ),
             // (The idle time is that of all stages.)
             Some(ns) => format!(
-                "The CPU limits {parts}: {gpu} waits for {} late launches for {}, in gaps shorter than 1 ms. In all it{idle}.{action}",
+                "The CPU limits {parts}: {gpu} waits for {} late launches for {}, in gaps shorter than 1 ms. In all it{idle}.{caution}",
                 if parts.contains(" and ") { "their" } else { "its" },
                 units::time(ns),
             ),
@@ -237,23 +233,8 @@ impl Device<'_, '_> {
             "; {part} is in {} between kernels or copies that were queued long before{graphs}. The CPU does not cause them: only \
              fewer kernels (fusion){} shorten them.",
             units::plural(n, "pause", "pauses"),
-            shorter(self.facts.platform, within_ns > 0)
+            shorter(self.platform, within_ns > 0)
         )
-    }
-
-    /// What to do about a data loader.
-    fn loader(&self) -> String {
-        let trace = self.trace;
-        let names =
-            (0..trace.strings.len() as u32).map(|id| trace.strings.get(trace::StringId(id)));
-        let single = names.into_iter().any(|name| name.contains("SingleProcessDataLoaderIter"));
-        let facts = RunFacts { single_process_loader: Some(single), ..*self.facts };
-        let of_pipeline = dialect::python::has_pipeline(&trace.strings);
-        let id = if of_pipeline { "pipeline-loader" } else { "loader-workers" };
-        applicable(&[id], &facts)
-            .first()
-            .map(|remedy| format!(" {}", remedy.action))
-            .unwrap_or_default()
     }
 
     /// How long the CPU waits for the GPU, and where most.

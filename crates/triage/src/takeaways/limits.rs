@@ -1,6 +1,5 @@
-//! The parts of the run that the CPU limits by its launches.
+//! The parts of the run that the CPU limits by its launches. What to do about that a diagnosis says, which knows more of the run.
 
-use catalog::remedies::{Execution, Parts, Phase, RunFacts, applicable};
 use report::units;
 
 use crate::idle::cause::Cause;
@@ -25,10 +24,10 @@ pub(crate) struct Limits {
     own_ns: f64,
     /// Whether there are no stages.
     whole: bool,
-    /// Whether what to do is to launch by graphs.
-    pub(super) advises_graphs: bool,
-    /// What to do, with a space before it; empty if nothing applies.
-    action: String,
+    /// Whether graphs launch a part of them already.
+    pub(super) has_graphs: bool,
+    /// What recording does to them, with a space before it; empty if little.
+    caution: &'static str,
 }
 
 impl Limits {
@@ -37,7 +36,6 @@ impl Limits {
         stages: &[StageRow],
         coverage: &Coverage,
         cause: Cause,
-        run: &RunFacts,
         span_ns: i64,
         several: bool,
     ) -> Option<Self> {
@@ -71,57 +69,34 @@ impl Limits {
         let late_ns = bound.iter().fold(0_i64, |sum, row| sum.saturating_add(row.late_ns));
         let own = |row: &&StageRow| row.late_ns as f64 * 100.0 / row.late_pct;
         let own_ns: f64 = bound.iter().map(own).sum();
-        // (The pace is known only where single kernels are launched. Where graphs run, they are known.)
-        let graphs = bound.iter().any(|row| row.graphs);
-        let update = bound.iter().all(|row| row.stage == Stage::Optimizer);
-        let phase = Some(if update { Phase::Optimizer } else { Phase::Forward });
-        let of = update.then_some(Parts::Aten);
-        let compiled = run.compiled == Some(true);
-        let execution = Some(if compiled { Execution::Compiled } else { Execution::Eager });
-        let prefill = Some(bound.iter().all(|row| row.stage == Stage::Extend));
-        let facts = RunFacts { execution, phase, parts: of, prefill, ..*run };
-        let ids = [
-            "larger-calls",
-            "cuda-graph",
-            "recurrent-graph",
-            "hip-graph",
-            "vllm-graph",
-            "sglang-prefill-graph",
-            "sglang-graph",
-            "foreach-optimizer",
-        ];
-        let remedy = if graphs { Vec::new() } else { applicable(&ids, &facts) };
-        let advises_graphs = remedy.first().is_some_and(|remedy| remedy.id.ends_with("graph"));
-        let mut action =
-            remedy.first().map(|remedy| format!(" {}", remedy.action)).unwrap_or_default();
-        if coverage.has_frames {
-            action.push_str(
-                " Recording Python stacks slows the CPU down: confirm this in a trace without with_stack.",
-            );
-        }
+        let caution = if coverage.has_frames {
+            " Recording Python stacks slows the CPU down: confirm this in a trace without with_stack."
+        } else {
+            ""
+        };
         Some(Self {
             parts,
             late_ns,
             whole: !staged && !several,
             late_pct: late_ns as f64 * 100.0 / own_ns,
             own_ns,
-            advises_graphs,
-            action,
+            has_graphs: bound.iter().any(|row| row.graphs),
+            caution,
         })
     }
 
     /// For the sentence about idle time.
     pub(crate) fn limited(&self) -> Limited<'_> {
         let stages_ns = (!self.whole).then_some(self.late_ns);
-        Limited { parts: &self.parts, stages_ns, action: &self.action }
+        Limited { parts: &self.parts, stages_ns, caution: self.caution }
     }
 
     /// The sentence where something else costs more.
     pub(super) fn sentence(&self) -> String {
-        let Self { parts, late_ns, late_pct, own_ns, action, .. } = self;
+        let Self { parts, late_ns, late_pct, own_ns, caution, .. } = self;
         format!(
             "The CPU limits {parts}: the GPU waits for the next launch for {} ({} of {}: busy time and gaps, without set-up and single gaps \
-             of 10% of the run or more).{action}",
+             of 10% of the run or more).{caution}",
             units::time(*late_ns),
             units::percent(*late_pct),
             units::time(*own_ns as i64),
@@ -141,8 +116,8 @@ mod tests {
             late_pct: 30.0,
             own_ns: 10_000_000.0,
             whole: true,
-            advises_graphs: false,
-            action: String::new(),
+            has_graphs: false,
+            caution: "",
         };
         let said = limits.sentence();
         assert!(
