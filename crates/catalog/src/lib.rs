@@ -21,6 +21,7 @@ pub mod facts;
 mod family;
 pub mod fuse_patterns;
 mod head;
+mod host_link;
 mod inductor;
 pub mod kernel_choice;
 pub mod known_code;
@@ -40,6 +41,7 @@ pub use facts::{
 };
 pub use family::Family;
 pub use head::head;
+pub use host_link::host_link_gb_per_s;
 pub use inductor::is_bare_inductor_name;
 pub use layout::{is_channels_first, is_group_norm};
 

@@ -4,6 +4,7 @@ mod action;
 mod graphs;
 mod of_triage;
 
+use catalog::cpu_work::CpuWork;
 use catalog::remedies::{Execution, Parts, Phase, RunFacts, applicable};
 use host::verdicts::Window;
 use triage::{Stage, StageRow, WallPart, WallRow};
@@ -25,6 +26,7 @@ const COMPILE: &str = "torch-compile";
 const NEW_GRAPHS: [&str; 3] = ["cuda-graph", "recurrent-graph", "hip-graph"];
 const LARGER_BATCH: &str = "larger-batch";
 const FEWER_READS: &str = "fewer-reads";
+const FEWER_LAUNCHES: &str = "fewer-launches";
 /// Those with a condition of their own: a cache that grows, and no adapters.
 const STATIC_CACHE: &str = "static-cache";
 const PREFILL_GRAPH: &str = "sglang-prefill-graph";
@@ -113,7 +115,10 @@ fn window(facts: &Facts<'_>) -> (i64, Whole) {
         Some((busy.window_ns, whole(window == Window::LaunchStepsLinked)))
     });
     let longest = bars.max_by_key(|(ns, _)| *ns).or_else(|| of_devices.max_by_key(|(ns, _)| *ns));
-    let (ns, whole) = longest.unwrap_or_else(|| (facts.loading().1, Whole::Steps));
+    let (ns, whole) = longest.unwrap_or_else(|| match facts.loading().1 {
+        0 => (facts.host.cpu_ops.window_ns.unwrap_or(0), Whole::OpsSpan),
+        steps_ns => (steps_ns, Whole::Steps),
+    });
     (ns.max(1), whole)
 }
 
@@ -131,7 +136,7 @@ const BY_LAUNCHES: &[&str] = &[
     "hip-graph",
     FEWER_READS,
     LARGER_BATCH,
-    "fewer-launches",
+    FEWER_LAUNCHES,
 ];
 
 /// The same where most of them are those of the optimizer.
@@ -170,6 +175,7 @@ fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
     }
     match (finding.rule, finding.verdict) {
         (Rule::KnownCode, _) => crate::rules::known_code::remedies(finding),
+        (Rule::HostBound, "random") => CpuWork::Random.remedies(),
         (Rule::HostBound, "in_one_call") => &[],
         (Rule::HostBound, "ddp_buffers") => &["own-buffers"],
         (Rule::HostBound, "without_launch") => &["not-in-step"],
@@ -282,7 +288,10 @@ fn of_finding(facts: &Facts<'_>, finding: &Finding) -> Option<Action> {
     let is_possible = |id: &str| match obstacle {
         _ if id == STATIC_CACHE => obstacle.is_none() && graphs::grows_cache(facts),
         _ if id == PREFILL_GRAPH => !graphs::has_lora(facts),
-        Some(obstacle) if [FEWER_READS, LARGER_BATCH].contains(&id) => id == obstacle.remedy(),
+        Some(obstacle) if [FEWER_READS, LARGER_BATCH].contains(&id) => {
+            obstacle.remedy() == Some(id)
+        }
+        Some(graphs::Obstacle::Few) if id == FEWER_LAUNCHES => false,
         Some(_) => !NEW_GRAPHS.contains(&id),
         None => id != LARGER_BATCH && id != FEWER_READS,
     };

@@ -5,9 +5,12 @@ mod device;
 mod first_step;
 mod known_code;
 mod late_kernel;
+mod launches;
 mod loader;
 mod long_calls;
+pub(crate) mod on_cpu;
 mod one_call;
+mod pinned;
 mod places;
 mod ranges;
 mod recording;
@@ -94,7 +97,7 @@ pub struct Facts<'a> {
     pub wall_stages: Vec<StageWall>,
     /// When the warm iterations are, if only these count.
     warm: Option<Vec<Interval>>,
-    /// Where the launching threads are while a device waits, in the warm iterations, if only these count.
+    /// Where the launching threads are while a device waits, in the iterations or steps that its bar is of, if it is of any.
     places: Option<BTreeMap<String, IdlePlaces>>,
     /// The calls that allocate memory of the driver, and their name, where PyTorch's cache of memory is off.
     pub uncached: Option<(u64, trace::StringId)>,
@@ -198,10 +201,18 @@ impl<'a> Facts<'a> {
             facts.wall = wall_within(&triage.wall_times, warm);
             let stages = triage.wall_times.iter();
             facts.wall_stages = stages.flat_map(|times| times.stage_walls(Some(warm))).collect();
-            facts.places = Some(idle_places(slices, gpu, Some(warm)));
         }
+        let windows = facts.warm.clone().or_else(|| facts.steps_of_bars());
+        facts.places = windows.map(|windows| idle_places(slices, gpu, Some(&windows)));
         facts.others = facts.waits_for_others();
         facts
+    }
+
+    /// When the steps are that the bars are of; `None` where they are of the span of the GPU's work.
+    fn steps_of_bars(&self) -> Option<Vec<Interval>> {
+        let parts = self.triage.wall_times.iter().flat_map(|times| &times.parts);
+        let of_steps = self.wall.iter().any(|row| row.of_steps);
+        of_steps.then(|| union(parts.flat_map(|(_, times)| times).copied().collect()))
     }
 
     /// When a device is in these parts of its bar.
@@ -390,13 +401,13 @@ impl<'a> Facts<'a> {
         (length(&both(&steps, &loading(self.slices))), length(&steps))
     }
 
-    /// Whether most launches have no work in the file, as in the capture of a graph. (Where the recording was cut, up to the cut they have.)
+    /// Whether most launches have no work in the file, as in the capture of a graph. (Without any work none was recorded. Where the recording was cut, up to the cut they have.)
     #[must_use]
     pub fn is_capture(&self) -> bool {
         let links = &self.host.links;
         let without: u64 =
             links.runtime_calls_without_gpu_slice.get(&Class::Launch).copied().unwrap_or(0);
-        without > links.linked as u64 && self.triage.cut.is_none()
+        self.has_gpu() && without > links.linked as u64 && self.triage.cut.is_none()
     }
 
     /// The share of the kernels' time whose launches the profiler did not record, in percent, where that is most of it: work of an engine

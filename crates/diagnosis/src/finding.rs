@@ -151,11 +151,12 @@ pub struct Finding {
     pub bound_ns: Option<i64>,
     /// What the file shows, in a sentence.
     pub observation: String,
-    /// What that means, or what would settle it; empty where the observation says all.
+    /// What follows: what to do or to mind, or what would settle it. Empty where nothing does.
     pub meaning: String,
     /// The figures.
     pub evidence: Vec<Evidence>,
-    /// Whether the table of the wall time has it, or it limits nothing: a report with wall time leaves it out.
+    /// Whether the table of the wall time has it, or it limits nothing: a report with wall time leaves it out, as it does what
+    /// nothing follows from.
     #[serde(rename = "aside", skip_serializing_if = "std::ops::Not::not")]
     pub is_aside: bool,
 }
@@ -190,6 +191,12 @@ impl Finding {
         let is_cost = self.bound_ns.is_some() || self.level < Level::Low;
         let is_known = self.confidence == Confidence::High;
         is_known && (self.rule == Rule::Busy || !is_cost)
+    }
+
+    /// Whether something follows from it: time that goes away, or what to do or to mind.
+    #[must_use]
+    pub(crate) fn has_consequence(&self) -> bool {
+        self.bound_ns.is_some() || !self.meaning.is_empty()
     }
 
     /// With a level.

@@ -10,7 +10,7 @@ use triage::{WallPart, WallRow};
 
 use crate::facts::{Device, InRanges, Sets};
 use crate::{Facts, Finding, Iterations, Rule};
-use work::{largest_op, largest_work};
+use work::largest_work;
 
 /// What frames of Python do to the CPU's part of the time; M23 need not say it again.
 pub(crate) const STACKS: &str =
@@ -70,14 +70,17 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
         return Some(format!("{} {}", cold.observation, cold.meaning));
     }
     if let Some(lost) = of(Rule::Busy, "not_recorded") {
-        return Some(format!("{} {}", lost.observation, lost.meaning).trim_end().to_owned());
+        let largest = facts.largest_op().unwrap_or_default();
+        return Some(
+            format!("{} {} {largest}", lost.observation, lost.meaning).trim_end().to_owned(),
+        );
     }
     if !facts.has_gpu() {
         let first = findings.iter().filter(|finding| finding.bound_ns.is_some());
         return first
             .max_by_key(|finding| finding.bound_ns)
             .map(|finding| finding.observation.clone())
-            .or_else(|| largest_op(facts));
+            .or_else(|| Some(format!("The file has no GPU work. {}", facts.largest_op()?)));
     }
     let wall = &facts.wall;
     let lost = wall.iter().filter(|row| row.part != WallPart::Compute);

@@ -89,8 +89,8 @@ impl Diagnosis {
 }
 
 impl Diagnosis {
-    /// The findings that neither the first sentence, nor an action, nor another finding has said already: those that cost time, and the
-    /// figures of the run, each kind once for all devices. `findings` has all.
+    /// The findings that neither the first sentence, nor an action, nor another finding has said already, and that something follows
+    /// from: those that cost time, and what else to mind, each kind once for all devices. `findings` has all.
     #[must_use]
     pub fn further(&self) -> (Vec<Finding>, Vec<Finding>) {
         let headline = self.headline.as_deref().unwrap_or_default();
@@ -110,13 +110,16 @@ impl Diagnosis {
         (devices::once(costs), alike::in_ranges(figures))
     }
 
-    /// Whether it follows from what else is said of the device, or changes nothing: that kernels are short beside an action against launches,
-    /// how long the CPU waits beside the values that it reads, what lies outside modules beside their table, one step, reads that cost
-    /// nothing, and what its rule has set aside. The JSON has all.
+    /// Whether it follows from what else is said of the device, or changes nothing: figures without a consequence, that kernels are short
+    /// beside an action against launches, what lies outside modules beside their table, one step, and what its rule has set aside. The
+    /// JSON has all.
     fn is_implied(&self, finding: &Finding) -> bool {
         let is_of_device = |device: &Option<String>| *device == finding.device;
-        // (Without wall time the file has nothing else to say.)
-        if finding.is_aside && !self.wall.is_empty() {
+        // (Without wall time nothing else has the busy share.)
+        let is_figure = finding.is_aside || !finding.has_consequence();
+        if is_figure
+            && (!self.wall.is_empty() || (finding.rule, finding.verdict) != (Rule::Busy, "unknown"))
+        {
             return true;
         }
         match (finding.rule, finding.verdict) {
@@ -130,15 +133,6 @@ impl Diagnosis {
             (Rule::Modules, "outside_modules") => self.modules.is_some(),
             // (The table of iterations has the figures.)
             (Rule::Steps, "few" | "some" | "many") => self.iterations.is_some(),
-            // (What takes the CPU next to nothing is no lead.)
-            (Rule::Graphs, "no_graph") => {
-                let is_of_launches =
-                    |one: &&Finding| matches!(one.rule, Rule::LaunchBound | Rule::HostBound);
-                let mut of_launches = self.findings.iter().filter(is_of_launches);
-                !of_launches.any(|one| is_of_device(&one.device))
-            }
-            // (What other work hides costs nothing.)
-            (Rule::Copies, "d2d") => finding.bound_ns.is_none() && finding.meaning.is_empty(),
             // (The headline says what the gaps are.)
             (Rule::Gaps, _) => {
                 let is_it = |one: &&Finding| one.rule == Rule::Busy && one.verdict == "unknown";
@@ -153,11 +147,7 @@ impl Diagnosis {
                 };
                 self.headline.as_ref().is_some_and(is_said) || !self.waits_for_the_cpu()
             }
-            (Rule::Reads, "negligible") | (Rule::Steps, "single") => true,
-            (Rule::Sync, "host_blocked") => {
-                let mut reads = self.findings.iter().filter(|one| one.verdict == "reads_gpu");
-                reads.any(|one| one.device.is_none() || is_of_device(&one.device))
-            }
+            (Rule::Steps, "single") => true,
             _ => false,
         }
     }

@@ -109,7 +109,7 @@ impl Diagnosis {
         } else if self.findings.iter().any(|finding| finding.rule == Rule::ColdStart) {
             "First record again, after a few warm-up iterations: what a first run waits for says nothing of how to shorten later ones."
         } else if self.loses_time() {
-            "No remedy whose gain can be computed from this file fits it. The wall time and the findings list what costs time."
+            "No remedy that is known here fits this file. The wall time and the findings list what costs time."
         } else {
             "No remedy whose gain can be computed from this file saves 1% of it."
         }
@@ -157,13 +157,18 @@ impl Diagnosis {
             let table = Table::of("findings", "Findings", &found);
             findings.tables.push(if bounded { table } else { table.without("bound_ns") });
         }
-        if !facts.is_empty() || found.is_empty() {
-            let table = Table::of("baseline", "What was recorded, and its figures", &facts)
-                .when_empty("Nothing beyond the wall time and the actions.");
+        if !facts.is_empty() {
+            let table = Table::of("baseline", "What else to mind", &facts);
             findings.tables.push(table.without("bound_ns").without("confidence"));
         }
-        let iterations = self.iterations.as_ref().map(Iterations::section);
+        // (Of one step the wall time says all.)
+        let is_told = |found: &&Iterations| found.list.len() > 1 || self.wall.is_empty();
+        let iterations = self.iterations.as_ref().filter(is_told).map(Iterations::section);
         let modules = self.modules.as_ref().filter(|tree| tree.is_told()).map(ModuleTree::section);
-        [wall, actions, findings].into_iter().chain(iterations).chain(modules).collect()
+        let findings = Some(findings).filter(|section| !section.tables.is_empty());
+        // (Of a run on the CPU nothing is advised.)
+        let is_asked = !told.is_empty() || !self.wall.is_empty();
+        let actions = Some(actions).filter(|_| is_asked);
+        [wall].into_iter().chain(actions).chain(findings).chain(iterations).chain(modules).collect()
     }
 }

@@ -94,7 +94,7 @@ pub struct Diagnosis {
     pub without_actions: String,
     /// Costs that the rules found: what each is about, what the file shows, what that means.
     pub findings: Vec<[String; 3]>,
-    /// Figures of the run, in the same parts.
+    /// What else to mind, in the same parts.
     pub baseline: Vec<[String; 3]>,
     /// The steps that it can be narrowed to; empty where it is narrowed.
     pub steps: Vec<StepWindow>,

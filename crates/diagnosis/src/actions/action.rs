@@ -49,6 +49,8 @@ pub enum Whole {
     WarmIterations,
     /// What the iterations take without the profiler, as a person has timed it.
     TimedIterations,
+    /// From the first op to the last, where nothing is recorded of a GPU.
+    OpsSpan,
     /// From the first GPU work to the last.
     GpuSpan,
     /// The same without the time in which code is loaded and libraries are set up.
@@ -67,6 +69,7 @@ impl Whole {
             Self::Steps => "the steps",
             Self::WarmIterations => "the warm iterations",
             Self::TimedIterations => "the iterations without the profiler",
+            Self::OpsSpan => "the time from the first op to the last",
             Self::GpuSpan => "the GPU span",
             Self::WithoutSetUp => "the GPU span without set-up",
             Self::WithoutBlocked => "the GPU span without the blocked time",

@@ -1,7 +1,6 @@
 //! Whether a graph can launch what is launched one by one.
 
 use host::HostSlice;
-use host::class::Class;
 use host::slices::Begins;
 use report::units::{percent, plural};
 
@@ -19,6 +18,8 @@ pub(super) enum Obstacle {
     Sizes(usize),
     /// Ranks communicate through the CPU, so many times.
     OnCpu(usize),
+    /// An iteration has so few launches that one of a graph takes as long.
+    Few,
     /// The CPU reads from the GPU so many times, and this share of the launches, in percent, is in pieces between reads that hold few.
     Reads(usize, f64),
 }
@@ -26,6 +27,8 @@ pub(super) enum Obstacle {
 impl Obstacle {
     pub(super) fn sentence(self) -> String {
         match self {
+            // (It has no remedy.)
+            Self::Few => String::new(),
             Self::Elsewhere(pct, engine) => format!(
                 "The launches of {} of the kernel time are not in the file, {}: graphs of what PyTorch launches save little.",
                 percent(pct),
@@ -53,11 +56,12 @@ impl Obstacle {
         }
     }
 
-    /// The remedy for what graphs cannot launch.
-    pub(super) fn remedy(self) -> &'static str {
+    /// The remedy for what graphs cannot launch. What is late before few launches is not the launches themselves.
+    pub(super) fn remedy(self) -> Option<&'static str> {
         match self {
-            Self::Reads(..) => super::FEWER_READS,
-            _ => super::LARGER_BATCH,
+            Self::Few => None,
+            Self::Reads(..) => Some(super::FEWER_READS),
+            _ => Some(super::LARGER_BATCH),
         }
     }
 }
@@ -71,6 +75,9 @@ const MOST: f64 = 0.5;
 pub(super) fn obstacle(facts: &Facts<'_>) -> Option<Obstacle> {
     if let Some(pct) = facts.launched_elsewhere() {
         return Some(Obstacle::Elsewhere(pct, unseen::engine(facts)));
+    }
+    if facts.has_few_launches() {
+        return Some(Obstacle::Few);
     }
     let annotations = || facts.slices.annotations.iter();
     let named = |part: &str| facts.slices.names_with(part);
@@ -120,9 +127,9 @@ const APART_PCT: usize = 5;
 fn in_pieces(facts: &Facts<'_>) -> Option<Obstacle> {
     let mut reads = read_times(facts);
     trace::sort(&mut reads);
-    let launches = launch_times(facts);
+    let launches = facts.launch_times();
     let (mut all, mut short) = (0, 0);
-    for (from, to) in windows(facts) {
+    for (from, to) in facts.windows() {
         let at = |ns: i64| launches.partition_point(|launch| *launch < ns);
         let first = reads.partition_point(|read| *read < from);
         let own = reads[first..].iter().copied().take_while(|read| *read < to);
@@ -136,7 +143,7 @@ fn in_pieces(facts: &Facts<'_>) -> Option<Obstacle> {
     }
     let n = n_between_launches(facts, reads.into_iter());
     let is_obstacle =
-        n > 0 && short as f64 >= MOST * all as f64 && n >= MANY_READS * windows(facts).len();
+        n > 0 && short as f64 >= MOST * all as f64 && n >= MANY_READS * facts.windows().len();
     is_obstacle.then(|| Obstacle::Reads(n, timeline::percent(short as i64, all as i64)))
 }
 
@@ -161,36 +168,13 @@ fn read_times(facts: &Facts<'_>) -> Vec<i64> {
     reads.into_iter().map(|read| ops.slices[read].start_ns).collect()
 }
 
-/// When calls launch, sorted.
-fn launch_times(facts: &Facts<'_>) -> Vec<i64> {
-    let calls = facts.slices.calls.iter().filter(|call| is_launch(facts, call));
-    let mut launches: Vec<i64> = calls.map(|call| call.start_ns).collect();
-    trace::sort(&mut launches);
-    launches
-}
-
-/// When the iterations are on the CPU, by start; without any the whole recording.
-fn windows(facts: &Facts<'_>) -> Vec<(i64, i64)> {
-    let whole = vec![(i64::MIN, i64::MAX)];
-    let mut windows = facts
-        .iterations
-        .as_ref()
-        .map_or(whole, |iterations| iterations.list.iter().map(crate::Iteration::window).collect());
-    trace::sort(&mut windows);
-    windows
-}
-
-fn is_launch(facts: &Facts<'_>, call: &HostSlice) -> bool {
-    facts.slices.class(call) == Class::Launch
-}
-
 /// How many of these times lie in the middle of an iteration.
 fn n_between_launches(facts: &Facts<'_>, times: impl Iterator<Item = i64>) -> usize {
     let mut times = times.peekable();
     if times.peek().is_none() {
         return 0;
     }
-    let (launches, windows) = (launch_times(facts), windows(facts));
+    let (launches, windows) = (facts.launch_times(), facts.windows());
     let lies_between = |at_ns: &i64| {
         let after = windows.partition_point(|(from, _)| from <= at_ns);
         let window = after.checked_sub(1).and_then(|at| windows.get(at));

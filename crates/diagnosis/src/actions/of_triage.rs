@@ -61,6 +61,11 @@ pub(super) fn of_triage(facts: &Facts<'_>) -> Vec<Action> {
 fn advised(facts: &Facts<'_>) -> Vec<Action> {
     let overlap = facts.triage.overlap.iter().filter_map(|row| {
         let remedy = row.advised?;
+        let bound_ns = row.savings_bound_ns?;
+        let device = facts.devices().find(|device| device.name == row.device);
+        let device = device.filter(|_| super::PINS.contains(&remedy.id));
+        let (bound_ns, left) =
+            device.map_or((bound_ns, String::new()), |device| device.from_pinned_memory(bound_ns));
         Some(Action {
             rule: "overlap".to_owned(),
             device: Some(row.device.clone()),
@@ -68,8 +73,8 @@ fn advised(facts: &Facts<'_>) -> Vec<Action> {
             first: String::new(),
             action: remedy.action.to_owned(),
             remedy: "",
-            hypothesis: String::new(),
-            bound_ns: row.savings_bound_ns?,
+            hypothesis: left.trim_start().to_owned(),
+            bound_ns,
             bound_pct: 0.0,
             bound_of: Whole::Steps,
             confidence: Confidence::Medium,

@@ -1,13 +1,12 @@
-//! What most of the time of a GPU goes to, and of a run on the CPU.
+//! What most of the time of a GPU goes to.
 
 use std::collections::BTreeMap;
 
 use catalog::Category;
-use report::units::{percent, time};
-use report::{short_name, short_names};
+use report::short_names;
+use report::units::percent;
 use triage::KernelTableRow;
 
-use super::LEAST_PCT;
 use crate::Facts;
 
 /// A kind of work is named from this share of the GPU's time on, in percent, and a kernel from this share of its kind on.
@@ -17,23 +16,6 @@ const ALL_PCT: f64 = 99.95;
 
 /// Characters of a kernel's name.
 const NAME: usize = 60;
-
-/// The op with most time of its own, of a run on the CPU.
-pub(super) fn largest_op(facts: &Facts<'_>) -> Option<String> {
-    let ops = &facts.host.cpu_ops;
-    // (Annotations are among them, and have no namespace.)
-    let op = ops.ops.iter().find(|op| op.name.contains("::")).filter(|_| ops.n_names > 1)?;
-    let share = 100.0 * op.self_ns as f64 / ops.sum_self_ns.max(1) as f64;
-    (share >= LEAST_PCT).then(|| {
-        format!(
-            "The file has no GPU work. {} takes {} of the CPU time of its ops ({} of {}).",
-            short_name(&op.name, NAME),
-            percent(share),
-            time(op.self_ns),
-            time(ops.sum_self_ns)
-        )
-    })
-}
 
 /// What most of the GPU's time goes to, where that is one kind of work, communication aside, which may run beside it.
 pub(super) fn largest_work(facts: &Facts<'_>, device: &str) -> String {

@@ -1,49 +1,44 @@
 //! M1: how busy each device is in the time that its work spans.
 
-use host::class::Class;
 use host::verdicts::Window;
 use report::units::{self, percent, time};
 use timeline::before_kineto::before_kineto;
 
+use crate::facts::on_cpu::RanOn;
 use crate::facts::unseen::left_out;
 use crate::{Confidence, Facts, Finding, Level, Rule};
-
-/// Types of devices that are GPUs, as PyTorch numbers them (`c10/core/DeviceType.h`): CUDA and HIP.
-const GPUS: [i64; 2] = [1, 6];
 
 /// A file without GPU work: of a run on the CPU, or one whose work the profiler did not get.
 fn no_gpu(facts: &Facts<'_>) -> Finding {
     if let Some(text) = before_kineto(facts.trace) {
         return Finding::fact(Rule::Busy, "not_recorded", text);
     }
-    let launches =
-        facts.slices.calls.iter().filter(|call| facts.slices.class(call) == Class::Launch);
-    // (Its allocator wrote of its memory.)
-    let used = facts
-        .host
-        .memory
-        .iter()
-        .any(|row| row.device_type.is_some_and(|kind| GPUS.contains(&kind)));
-    match launches.count() as u64 {
-        0 if used => {
-            let text = "A GPU was used, as the memory events say, and nothing that ran on it was recorded.";
-            Finding::fact(Rule::Busy, "not_recorded", text.to_owned()).means(
-                "Record again with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]: ops that wait for the GPU look like work of the CPU.",
-            )
-        }
-        0 => {
+    let lost = |text: String, meaning: &str| {
+        Finding::fact(Rule::Busy, "not_recorded", text).means(meaning)
+    };
+    match facts.ran_on() {
+        RanOn::Cpu => {
             let text = "The file has no GPU work: only the CPU's figures say something.";
             Finding::fact(Rule::Busy, "no_gpu", text.to_owned())
         }
-        n => {
-            let text = format!(
+        RanOn::Allocated => lost(
+            "A GPU was used, as the memory events say, and nothing that ran on it was recorded."
+                .to_owned(),
+            "Record again with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]: ops that wait for the GPU look like work of the CPU.",
+        ),
+        RanOn::Launched(n) => lost(
+            format!(
                 "The file has {} and no GPU work: the profiler got no records of what ran on the GPU.",
                 units::plural(n, "launch call", "launch calls")
-            );
-            Finding::fact(Rule::Busy, "not_recorded", text).means(
-                "Record again where CUPTI may record kernels: no other profiler attached, and a driver and a container that permit it.",
-            )
-        }
+            ),
+            "Record again where CUPTI may record kernels: no other profiler attached, and a driver and a container that permit it.",
+        ),
+        RanOn::Mps => lost(
+            "The ops ran on Apple's GPU (MPS), which PyTorch's profiler does not record."
+                .to_owned(),
+            "Times of ops are those of the CPU's calls, and those that read a value (aten::item) wait for the GPU. \
+             torch.mps.profiler records it for Instruments.",
+        ),
     }
 }
 

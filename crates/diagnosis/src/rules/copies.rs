@@ -68,7 +68,11 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             Some(of_ddp) => of_ddp,
             None if of_window(sum.device_ns) >= LEAST_SHARE => {
                 let (bound_ns, why) = without(facts, *purpose, &sum);
-                let why = if of_window(bound_ns) < LEAST_SHARE { String::new() } else { why };
+                let is_little = of_window(bound_ns) < LEAST_SHARE;
+                let why = if is_little { String::new() } else { why };
+                // (So little can only be what kernels leave.)
+                let is_left = *purpose == Purpose::ToDevicePinned && !meaning.is_empty();
+                let meaning = if is_little && is_left { FEWER_BYTES } else { meaning };
                 // (A change of the type is one wherever it is made.)
                 let sums =
                     if *purpose == Purpose::OnDevice { sums(places_of) } else { String::new() };
@@ -107,6 +111,13 @@ const LEAST_CHANGE: f64 = 0.2;
 fn without(facts: &Facts<'_>, purpose: Purpose, sum: &Sum) -> (i64, String) {
     use Purpose::{Broadcast, Cast, Layout, OnDevice};
     let exposed_ns = sum.exposed_ns;
+    if purpose == Purpose::ToDevicePinned {
+        return beside_kernels(facts, exposed_ns);
+    }
+    if purpose == Purpose::ToDevicePageable {
+        let cut = facts.devices().map(|device| device.from_pinned_memory(exposed_ns));
+        return cut.min_by_key(|(ns, _)| *ns).unwrap_or((exposed_ns, String::new()));
+    }
     if !matches!(purpose, Cast | Layout | OnDevice | Broadcast) {
         return (exposed_ns, String::new());
     }
@@ -135,6 +146,24 @@ fn without(facts: &Facts<'_>, purpose: Purpose, sum: &Sum) -> (i64, String) {
         _ => String::new(),
     };
     (cut_ns, why)
+}
+
+/// What remains for copies that no kernel is left to hide.
+const FEWER_BYTES: &str = "Hardly any kernel runs without them that could hide them: only fewer bytes make them shorter, in a smaller type, or \
+                           with data that stays on the GPU.";
+
+/// How much of copies can run beside kernels: as long as kernels run alone, and why that is less than the time in which nothing else runs.
+fn beside_kernels(facts: &Facts<'_>, exposed_ns: i64) -> (i64, String) {
+    let alone = facts.devices().map(|device| device.kernels_alone_ns());
+    let alone_ns = alone.max().unwrap_or_default();
+    if alone_ns >= exposed_ns {
+        return (exposed_ns, String::new());
+    }
+    let why = format!(
+        " Kernels run alone for {}: the copies can hide behind no more. Fewer bytes make them shorter.",
+        time(alone_ns)
+    );
+    (alone_ns, why)
 }
 
 /// That some are of products, which make them whatever is changed around them; empty where none are.

@@ -56,12 +56,12 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             let calls =
                 facts.host.runtime.classes.get(&Class::Launch).filter(|calls| calls.count > 0);
             let cost = calls.map(|calls| cost(facts, calls.total_ns, calls.count));
-            Some(
-                Finding::fact(Rule::Graphs, "no_graph", text)
-                    .on(device.name)
-                    .means(cost.unwrap_or_default())
-                    .with(path, "launches of graphs", 0),
-            )
+            let text = cost.map_or(text.clone(), |cost| format!("{text} {cost}"));
+            Some(Finding::fact(Rule::Graphs, "no_graph", text).on(device.name).with(
+                path,
+                "launches of graphs",
+                0,
+            ))
         })
         .collect()
 }

@@ -11,6 +11,7 @@ const LEAST_SHARE: f64 = 0.1;
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let mut found = late(facts);
+    found.extend(super::cpu_work::check(facts));
     for device in facts.devices() {
         found.extend(super::in_annotations::check(facts, &device));
         found.extend(super::one_call::check(facts, &device));
@@ -59,7 +60,11 @@ fn late(facts: &Facts<'_>) -> Vec<Finding> {
             let gaps = &device.gaps.all;
             let (late, late_pct) = device.late();
             let share = late_pct / 100.0;
-            if share < LEAST_SHARE {
+            // (What comes late before a few launches is their copies, or the recording itself.)
+            let ns = |part| device.wall(part).map_or(0, |row| row.total_ns);
+            let of_few =
+                ns(WallPart::Launch) > ns(WallPart::HostCompute) && facts.has_few_launches();
+            if share < LEAST_SHARE || of_few {
                 return None;
             }
             let (left_ns, _, in_graph) =

@@ -86,7 +86,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
 }
 
 /// The compute capability times ten, as the file has it, or that of the device's name.
-pub(super) fn capability(device: &Properties) -> Option<u32> {
+pub(crate) fn capability(device: &Properties) -> Option<u32> {
     if let Some(text) = &device.compute {
         let (major, minor) = text.split_once('.')?;
         return Some(

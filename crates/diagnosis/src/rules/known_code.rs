@@ -15,7 +15,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         let found = KNOWN.iter().filter_map(|known| one(&device, known));
         found.collect::<Vec<_>>()
     };
-    facts.devices().filter(Device::is_told).flat_map(of_device).collect()
+    let found = facts.devices().filter(Device::is_told).flat_map(of_device);
+    found.chain(super::training_mode::check(facts)).collect()
 }
 
 /// What a known function costs a device.

@@ -43,7 +43,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         let (bound, late_pct) = device.late_with_start();
         let (bound, late_pct, in_graph) = without_graph_launch(&device, (bound, late_pct));
         // (Where the GPU waits for something else, its launches cost nothing.)
-        if late_pct < LEAST_PCT {
+        if late_pct < LEAST_PCT || facts.has_few_launches() {
             return None;
         }
         let places = if in_graph.is_empty() { device.where_it_waits() } else { String::new() };

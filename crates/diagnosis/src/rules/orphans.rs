@@ -30,10 +30,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     };
     let mut said = Vec::new();
     if n_before > 0 {
-        said.push(format!(
-            "{} were launched before {since}: they belong to an earlier step.",
-            of(n_before, before_ns)
-        ));
+        said.push(format!("{} were launched before {since}.", of(n_before, before_ns)));
     }
     let (n_rest, rest_ns) = unseen::unseen(facts);
     if n_rest > 0 {
@@ -52,7 +49,13 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let text = said.join(" ");
     let verdict = if n_before > 0 { "carried_over" } else { "launch_lost" };
     let is_little = (links.orphan_ns as f64) < LEAST_TIME * facts.busy_ns() as f64;
-    vec![Finding::fact(Rule::Orphans, verdict, text).aside(is_little).with(
+    let meaning = match verdict {
+        "carried_over" => {
+            "They belong to an earlier step: the wall time has them, and ops, lines and iterations do not."
+        }
+        _ => "The wall time has them, and ops, lines and iterations do not.",
+    };
+    vec![Finding::fact(Rule::Orphans, verdict, text).means(meaning).aside(is_little).with(
         "links.orphans",
         "GPU slices",
         count(links.orphans as u64),

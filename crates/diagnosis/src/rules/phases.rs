@@ -110,8 +110,8 @@ fn of_device(
     if share(most) < MOST || what.is_empty() {
         return Some(of_peak(if share(most) < MOST { "phases" } else { verdict }, text));
     }
-    let mut level = Level::Info;
-    let mut meaning = format!("{what} takes {} of the peak.", percent(100.0 * share(most)));
+    let (mut level, mut meaning) = (Level::Info, String::new());
+    let text = format!("{text} {what} takes {} of it.", percent(100.0 * share(most)));
     if let Some(full) = fullness(facts, id, &sorted).filter(|full| *full >= FULL) {
         let lever = match verdict {
             "activations" => {
@@ -123,10 +123,7 @@ fn of_device(
             _ => "an optimizer with fewer or 8-bit states, or sharding, makes them smaller",
         };
         level = Level::Medium;
-        meaning.push_str(&format!(
-            " {} of the device's memory is reserved: {lever}.",
-            percent(100.0 * full)
-        ));
+        meaning = format!("{} of the device's memory is reserved: {lever}.", percent(100.0 * full));
     }
     Some(of_peak(verdict, text).means(meaning).level(level))
 }

@@ -70,7 +70,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             "bf16 or fp16 (torch.autocast) runs such products faster on GPUs with matrix units.",
         ),
         (_, true) => finding,
-        (false, false) => finding.means(if slowed(facts) { SLOWED } else { WAITS }),
+        (false, false) if slowed(facts) => finding.means(SLOWED),
+        (false, false) => finding.means(WAITS).aside(true),
     }]
 }
 
@@ -164,8 +165,9 @@ fn by_kernels(facts: &Facts<'_>, busy: i64) -> Option<Finding> {
         time(ns),
     );
     Some(match (computes(facts), launches_limit(facts)) {
-        (false, _) => finding.means(if slowed(facts) { SLOWED } else { WAITS }),
-        (true, true) => finding.means(LAUNCHES_LIMIT),
+        (false, _) if slowed(facts) => finding.means(SLOWED),
+        (false, _) => finding.means(WAITS).aside(true),
+        (true, true) => finding.means(LAUNCHES_LIMIT).aside(true),
         (true, false) => finding.level(Level::Medium),
     })
 }

@@ -91,7 +91,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             (false, true) => finding
                 .level(Level::of_share(idle_share))
                 .means("Each waits until its stream has done all that was launched before."),
-            (false, false) => finding.means(AFTER),
+            (false, false) => finding.means(AFTER).aside(true),
         };
         return vec![finding.with("copies.item_family", "reads with a copy", count(on_gpu))];
     }

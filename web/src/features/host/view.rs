@@ -37,8 +37,12 @@ pub fn diagnosis(props: &Props) -> Option<Html> {
             { of_files(props, diagnosis, "ranks") }
             { of_files(props, diagnosis, "scaling") }
             <section class="card finding" data-testid="baseline">
-                <h2>{ "What was recorded, and its figures" }</h2>
-                <dl>{ for diagnosis.baseline.iter().map(finding) }</dl>
+                <h2>{ "What else to mind" }</h2>
+                if diagnosis.baseline.is_empty() {
+                    <p>{ "Nothing beyond the wall time and the actions." }</p>
+                } else {
+                    <dl>{ for diagnosis.baseline.iter().map(finding) }</dl>
+                }
             </section>
         </>
     })
