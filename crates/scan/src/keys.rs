@@ -81,7 +81,8 @@ impl<T: Copy> Keys<T> {
             for (rank, way) in ways.into_iter().enumerate() {
                 let Some(known) = self.known.get(usize::from(way)) else { break };
                 let differs = |n: usize| (ahead[n] ^ known.text[n]) & known.mask[n];
-                if differs(0) | differs(1) == 0 && differs(2) | differs(3) == 0 {
+                if differs(0) | differs(1) == 0 && (known.len <= 16 || differs(2) | differs(3) == 0)
+                {
                     cursor.advance(known.len);
                     let key = known.key;
                     if rank > 0 {
