@@ -179,6 +179,7 @@ impl Json {
         }
         reader.frames.layout.importer_stop = importer_stop(head, &reader);
         let Reader { events, frames } = reader;
+        let has_correlated_work = events.has_correlated_work;
         let mut problems = events.problems;
         problems.forgive_empty_last(last);
         for fault in faults {
@@ -191,7 +192,9 @@ impl Json {
         trace.layout = frames.layout;
         trace.metadata = frames.metadata;
         let mut trace = builder.finish();
-        crate::pairs::link(&mut trace);
+        if !has_correlated_work {
+            crate::pairs::link(&mut trace);
+        }
         Ok((trace, problems.into_list()))
     }
 }

@@ -345,13 +345,19 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub fn skip_value(&mut self) -> Result<(), Stop> {
         match self.peek()? {
-            b'"' => self.string().map(drop),
+            b'"' => self.skip_string(),
             b'{' | b'[' => self.skip_container(),
             _ => match self.decimal() {
                 Some(_) => Ok(()),
                 None => self.other_token().map(drop),
             },
         }
+    }
+
+    /// Reads a string whose text does not matter. (Inlined at each place, it would be most of the code that skips.)
+    #[inline(never)]
+    fn skip_string(&mut self) -> Result<(), Stop> {
+        self.string().map(drop)
     }
 
     /// Skips a container of any depth without recursion.
@@ -370,12 +376,12 @@ impl<'a> Cursor<'a> {
                 continue;
             }
             if object {
-                self.string()?;
+                self.skip_string()?;
                 self.colon()?;
             }
             first = false;
             match self.byte()? {
-                b'"' => drop(self.string()?),
+                b'"' => self.skip_string()?,
                 open @ (b'{' | b'[') => {
                     nest.push(open == b'{');
                     self.pos += 1;

@@ -20,7 +20,7 @@ struct Category {
 
 impl Categories {
     /// The id of a category, and whether it is one of the GPU's.
-    #[inline]
+    #[inline(never)]
     pub(super) fn find(
         &mut self,
         strings: &mut StringTable,

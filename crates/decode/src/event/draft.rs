@@ -253,6 +253,12 @@ impl<'a> Draft<'a> {
             }
             return Ok(());
         }
+        self.read_other(field, cursor)
+    }
+
+    /// The values that few fields have: arrays, words, numbers in odd spelling.
+    #[inline(never)]
+    fn read_other(&mut self, field: Field, cursor: &mut Cursor<'a>) -> Result<(), Stop> {
         let value = cursor.value()?;
         self.set(field, value);
         Ok(())
@@ -262,16 +268,25 @@ impl<'a> Draft<'a> {
     fn set(&mut self, field: Field, value: Value<'a>) {
         let slot = &mut self.values[field as usize];
         if slot.is_some() {
-            self.duplicate = true;
-            if slot.is_some_and(|former| stops(field, former)) || stops(field, value) {
-                self.stops = Some(field);
-            }
-            if keeps_former(field, value) {
-                return;
-            }
-            if let Some(decimal) = self.decimals.get_mut(field as usize) {
-                *decimal = Read::No;
-            }
+            return self.set_again(field, value);
+        }
+        *slot = Some(value);
+    }
+
+    /// The value of a key that occurs twice.
+    #[cold]
+    #[inline(never)]
+    fn set_again(&mut self, field: Field, value: Value<'a>) {
+        let slot = &mut self.values[field as usize];
+        self.duplicate = true;
+        if slot.is_some_and(|former| stops(field, former)) || stops(field, value) {
+            self.stops = Some(field);
+        }
+        if keeps_former(field, value) {
+            return;
+        }
+        if let Some(decimal) = self.decimals.get_mut(field as usize) {
+            *decimal = Read::No;
         }
         *slot = Some(value);
     }

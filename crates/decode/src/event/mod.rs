@@ -42,6 +42,8 @@ pub(crate) struct Events {
     streams: Recent<Option<StreamId>>,
     /// Any event had a `ph`.
     pub(crate) any_phase: bool,
+    /// Whether any GPU work has a correlation, as in nearly all files.
+    pub(crate) has_correlated_work: bool,
     /// What ids of Python frames are counted from.
     python_origin: Option<i64>,
     /// The first place at which Perfetto's importer gives up, or may.
@@ -163,6 +165,7 @@ impl Events {
                     (link, external) = self.python_ids(draft, notes);
                 }
                 if class != Flags::default() {
+                    self.has_correlated_work |= link.is_some() && notes.flags.has(Flags::HAS_TS);
                     notes.flags.set(class);
                     stream = self.stream(draft, pid, tid, notes);
                 }

@@ -120,7 +120,7 @@ pub(super) fn other(draft: &Draft<'_>, letter: Option<u8>, notes: &mut Notes<'_>
 }
 
 /// Keys that few events have. Returns the flow that a slice itself is an end point of.
-#[inline]
+#[inline(never)]
 pub(super) fn check_others(draft: &Draft<'_>, phase: Phase, notes: &mut Notes<'_>) -> Option<Bind> {
     let times = [draft.get(Field::Tts), draft.get(Field::Tdur)];
     if times.iter().flatten().any(|value| !number::is_time(*value)) {

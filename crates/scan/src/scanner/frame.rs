@@ -40,10 +40,12 @@ impl<'a> Input<'a> {
     /// The next byte after white space.
     #[inline]
     pub(super) fn significant(&mut self) -> Option<u8> {
-        let mut cursor = Cursor::new(self.rest());
-        cursor.skip_ws();
-        self.at += cursor.pos();
-        self.bytes.get(self.at).copied()
+        loop {
+            match self.bytes.get(self.at) {
+                Some(b' ' | b'\n' | b'\r' | b'\t') => self.at += 1,
+                byte => return byte.copied(),
+            }
+        }
     }
 
     /// The first `n` bytes from `from` on that are not white space. `Err` when more bytes are needed.
