@@ -1,5 +1,5 @@
-// Starts the app. Trunk's start script is inline, which the page's Content-Security-Policy forbids; this file replaces it.
-// The file names are attributes of our script element (see Trunk.toml).
+// Starts the app. The page's Content-Security-Policy forbids an inline script.
+// The file names are attributes of our script element in index.html.
 const { js, wasm, ...scripts } = document.querySelector("script[data-wasm]").dataset;
 const absolute = (name) => new URL(name, document.baseURI).href;
 

@@ -8,7 +8,7 @@ use std::{env, fs};
 /// Relative to the repository.
 const SOURCES: &[&str] = &["Cargo.lock", "Cargo.toml", "web/Cargo.toml", "web/src"];
 /// Crates that are no part of the page.
-const ASIDE: &[&str] = &["bench", "cli", "testkit", "xtask"];
+const ASIDE: &[&str] = &["bench", "cli", "glue", "testkit", "xtask"];
 
 fn main() -> Result<()> {
     let package = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());

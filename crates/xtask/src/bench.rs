@@ -21,9 +21,9 @@ use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use serde_json::Value;
 
-use crate::tools::{self, Tools};
+use crate::tools;
 use crate::workspace::Workspace;
-use crate::{browser, node, page, shell};
+use crate::{browser, glue, node, page, shell};
 
 /// The default file in the folder of samples.
 const SAMPLE: &str = "corpus/traces/mi300_xdit_sd35.json.gz";
@@ -329,22 +329,15 @@ impl Driver {
         let node = node::ensure(workspace).map_err(anyhow::Error::msg)?;
         let chromium = with_page.then(browser::ensure).transpose().map_err(anyhow::Error::msg)?;
         tools::ensure_wasm_target()?;
-        let tools = Tools::ensure(workspace)?;
         let mut build = shell::cargo();
         build.current_dir(&workspace.root).env("CARGO_TARGET_DIR", &workspace.target);
         // RUSTFLAGS would replace the flags of .cargo/config.toml, SIMD included.
         build.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
         build.args(["build", "--locked", "--release", "--package", "bench"]);
-        shell::run(build.args(["--target", "wasm32-unknown-unknown"]))?;
+        shell::run(build.args(["--target", tools::PAGE_TARGET]))?;
         let out = workspace.target.join("xtask/bench");
-        let path = tools.path()?;
-        let program = env::split_paths(&path)
-            .map(|folder| folder.join(format!("wasm-bindgen{}", env::consts::EXE_SUFFIX)))
-            .find(|program| program.is_file())
-            .context("no wasm-bindgen")?;
-        let mut bind = Command::new(program);
-        bind.args(["--target", "nodejs", "--no-typescript", "--out-dir"]).arg(&out);
-        shell::run(bind.arg(workspace.target.join("wasm32-unknown-unknown/release/bench.wasm")))?;
+        let program = workspace.target.join(tools::PAGE_TARGET).join("release").join("bench.wasm");
+        glue::write(workspace, glue::Target::Node, &out, &[program])?;
         let mut environment = vec![("KINETOSCOPE_BENCH_JS", out.join("bench.js"))];
         if let Some(chromium) = chromium {
             let built_page = workspace.tested_page();

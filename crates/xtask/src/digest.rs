@@ -21,7 +21,7 @@ impl Digest {
         Ok(Digest::of(&bytes))
     }
 
-    /// The first 16 hexadecimal digits, the length that Trunk uses in file names.
+    /// The first 16 hexadecimal digits, for names of files.
     pub fn name(&self) -> String {
         self.0.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
     }

@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn every_style_sheet_is_linked() {
         let files = ["web/css/a.css", "web/css/b.css", "web/src/lib.rs"];
-        let page = r#"<link data-trunk rel="css" href="web/css/a.css" />"#;
+        let page = r#"<link rel="stylesheet" href="web/css/a.css" />"#;
         assert_eq!(style_faults(&files, page), ["web/css/b.css: index.html has no link to it"]);
     }
 }

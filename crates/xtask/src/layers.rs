@@ -119,6 +119,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: "cli", uses: &["kinetoscope"], kind: Kind::Host },
     Layer { name: "testkit", uses: &[], kind: Kind::Host },
     Layer { name: "fixture", uses: &["trace", "dialect"], kind: Kind::Host },
+    Layer { name: "glue", uses: &[], kind: Kind::Host },
     Layer { name: "xtask", uses: &[], kind: Kind::Host },
 ];
 

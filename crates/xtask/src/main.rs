@@ -8,9 +8,11 @@ mod bench;
 mod browser;
 mod checks;
 mod circles;
+mod contents;
 mod digest;
 mod dist;
 mod exports;
+mod glue;
 mod hygiene;
 mod imports;
 mod layers;
@@ -20,6 +22,7 @@ mod parts;
 mod paths;
 mod reorder;
 mod seal;
+mod serve;
 mod shell;
 mod size;
 mod steps;
@@ -28,12 +31,14 @@ mod tally;
 mod tools;
 mod wasm;
 mod wasm_tests;
+mod watch;
 mod workspace;
 
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 
+use crate::page::Profile;
 use crate::workspace::Workspace;
 
 const USAGE: &str = "\
@@ -57,7 +62,7 @@ Commands:
   advisories                   check the dependencies for known faults; needs the network
 
 Environment:
-  KINETOSCOPE_TOOLS            the folder for trunk and wasm-bindgen (default: in the user's cache folder)
+  KINETOSCOPE_TOOLS            the folder for cargo-deny (default: in the user's cache folder)
   KINETOSCOPE_SHARED           the corpus of real traces (default: ../shared next to the checkout)
   KINETOSCOPE_CHROMIUM         Chromium for the browser tests
   KINETOSCOPE_FIREFOX          Firefox for the tests in Firefox
@@ -93,7 +98,8 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
                 .value("--port")
                 .map_or(Ok(8080), str::parse)
                 .context("--port takes a number")?;
-            page::serve(&workspace, port, options.flag("--debug"))
+            let profile = if options.flag("--debug") { Profile::Debug } else { Profile::Release };
+            serve::serve(&workspace, port, profile)
         }
         "test" => {
             let options =
@@ -127,8 +133,6 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
         "golden" => Options::parse(rest, &[], &[]).and_then(|_| checks::golden(&workspace)),
         "layers" => Options::parse(rest, &[], &[]).and_then(|_| layers::check(&workspace)),
         "advisories" => Options::parse(rest, &[], &[]).and_then(|_| checks::advisories(&workspace)),
-        // Trunk's post_build hook (Trunk.toml); not for manual use.
-        "seal" => Options::parse(rest, &[], &[]).and_then(|_| seal::from_hook(&workspace)),
         unknown => {
             eprint!("xtask: unknown command {unknown:?}\n\n{USAGE}");
             return Ok(ExitCode::from(2));

@@ -1,7 +1,6 @@
 //! Running other programs.
 
 use std::env;
-use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -14,13 +13,6 @@ pub fn which(program: &str) -> Option<PathBuf> {
     env::split_paths(&env::var_os("PATH")?)
         .map(|folder| folder.join(&file))
         .find(|path| path.is_file())
-}
-
-/// PATH with `folders` before everything else.
-pub fn path_with(folders: &[PathBuf]) -> Result<OsString> {
-    let old = env::var_os("PATH").unwrap_or_default();
-    let all = folders.iter().cloned().chain(env::split_paths(&old));
-    env::join_paths(all).context("a folder name cannot be part of PATH")
 }
 
 /// Cargo without the variables that `cargo run` has set in our own environment.
@@ -46,19 +38,6 @@ pub fn run(command: &mut Command) -> Result<()> {
         bail!("{} failed ({status})", program(command));
     }
     Ok(())
-}
-
-/// Runs the command as `run` does, as the last action. Where possible it replaces this process: ending this process
-/// then ends the command, and no server keeps running.
-pub fn run_last(command: &mut Command) -> Result<()> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::process::CommandExt as _;
-        println!("$ {}", line(command));
-        Err(command.exec()).with_context(|| format!("cannot start {}", program(command)))
-    }
-    #[cfg(not(unix))]
-    run(command)
 }
 
 /// What the command prints on its standard output.

@@ -13,8 +13,8 @@ use crate::workspace::read;
 const BEGIN: &str = "<!-- styles -->";
 const END: &str = "<!-- /styles -->";
 
-/// Joins the stylesheets that `page` links, in its order, into one file of `folder`; the page with a link to that.
-pub fn join(folder: &Path, page: &str) -> Result<String> {
+/// Joins the stylesheets of the checkout that `page` links, in its order, into one file of `folder`; the page with a link to that.
+pub fn join(root: &Path, folder: &Path, page: &str) -> Result<String> {
     let missing = || format!("index.html has no links between {BEGIN} and {END}");
     let (before, rest) = page.split_once(BEGIN).with_context(missing)?;
     let (links, after) = rest.split_once(END).with_context(missing)?;
@@ -22,9 +22,7 @@ pub fn join(folder: &Path, page: &str) -> Result<String> {
     for link in links.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let address = link.split_once("href=\"").and_then(|(_, rest)| rest.split_once('"'));
         let (address, _) = address.with_context(|| format!("no link to a stylesheet: {link}"))?;
-        let path = folder.join(address.rsplit('/').next().unwrap_or(address));
-        joined.push_str(&without_comments(&read(&path)?));
-        fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
+        joined.push_str(&without_comments(&read(&root.join(address))?));
     }
     ensure!(!joined.is_empty(), missing());
     let digest = Digest::of(joined.as_bytes());
@@ -63,18 +61,18 @@ mod tests {
 
     #[test]
     fn the_order_of_the_links_is_that_of_the_one_sheet() {
-        let folder =
-            std::env::temp_dir().join(format!("kinetoscope-styles-{}", std::process::id()));
+        let root = std::env::temp_dir().join(format!("kinetoscope-styles-{}", std::process::id()));
+        let folder = root.join("page");
         fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join("b-1.css"), "p{color:red}").unwrap();
-        fs::write(folder.join("a-2.css"), "p{color:blue}").unwrap();
-        let page = "<head><!-- styles -->\n  <link href=\"./b-1.css\"/>\n  <link href=\"./a-2.css\"/>\n<!-- /styles --></head>";
-        let joined = join(&folder, page).unwrap();
+        fs::write(root.join("b.css"), "p{color:red}").unwrap();
+        fs::write(root.join("a.css"), "p{color:blue}").unwrap();
+        let page = "<head><!-- styles -->\n  <link href=\"b.css\"/>\n  <link href=\"a.css\"/>\n<!-- /styles --></head>";
+        let joined = join(&root, &folder, page).unwrap();
         let left: Vec<String> = crate::digest::files(&folder).unwrap();
         let [name] = &left[..] else { panic!("{left:?}") };
         let text = fs::read_to_string(folder.join(name)).unwrap();
-        let again = join(&folder, &joined);
-        fs::remove_dir_all(&folder).unwrap();
+        let again = join(&root, &folder, &joined);
+        fs::remove_dir_all(&root).unwrap();
         assert_eq!(text, "p{color:red}\np{color:blue}\n");
         assert!(joined.starts_with("<head><link rel=\"stylesheet\"") && joined.contains(name));
         assert!(again.is_err(), "a page is joined once");

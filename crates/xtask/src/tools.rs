@@ -1,7 +1,7 @@
-//! The tools of the wasm build, in pinned versions: from PATH, else from a cache, else built once into the cache.
+//! The tools that a build needs: the targets and components of the compiler, and cargo-deny in a pinned version, from PATH, else
+//! from a cache, else built once into the cache.
 
 use std::env;
-use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,10 +9,8 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::shell;
-use crate::workspace::Workspace;
 
 /// Newer versions need a newer compiler than ours.
-const TRUNK_VERSION: &str = "0.21.14";
 const DENY_VERSION: &str = "0.20.2";
 
 /// A tool that cargo can build.
@@ -20,10 +18,8 @@ struct Tool<'a> {
     package: &'a str,
     program: &'a str,
     version: &'a str,
-    /// Cargo profile settings: the tools run for seconds, so low optimisation is enough. With its own profile Trunk
-    /// needs more than 1000 CPU seconds to build.
+    /// Cargo profile settings: a tool runs for seconds, so low optimisation is enough.
     profile: &'a [(&'a str, &'a str)],
-    arguments: &'a [&'a str],
 }
 
 /// cargo-deny, which checks the dependencies against deny.toml.
@@ -33,81 +29,11 @@ pub fn deny() -> Result<Command> {
         program: "cargo-deny",
         version: DENY_VERSION,
         profile: &[("LTO", "off"), ("CODEGEN_UNITS", "16"), ("OPT_LEVEL", "0"), ("DEBUG", "0")],
-        arguments: &[],
     };
     let folder = deny.ensure()?;
     let path =
         folder.map_or_else(|| "cargo-deny".into(), |folder| folder.join(executable("cargo-deny")));
     Ok(Command::new(path))
-}
-
-/// The folders of the tools.
-pub struct Tools {
-    folders: Vec<PathBuf>,
-}
-
-impl Tools {
-    /// Finds the tools and the wasm target, or installs them.
-    pub fn ensure(workspace: &Workspace) -> Result<Tools> {
-        ensure_wasm_target()?;
-        // The command line tool must have exactly the version of the library that the page is built with.
-        let bindgen_version = workspace.locked_version("wasm-bindgen")?;
-        let tools = [
-            Tool {
-                package: "trunk",
-                program: "trunk",
-                version: TRUNK_VERSION,
-                profile: &[
-                    ("LTO", "off"),
-                    ("CODEGEN_UNITS", "16"),
-                    ("OPT_LEVEL", "0"),
-                    ("DEBUG", "0"),
-                ],
-                // Its default features download tools and check for updates over the network, which we do not want.
-                arguments: &["--no-default-features"],
-            },
-            Tool {
-                package: "wasm-bindgen-cli",
-                program: "wasm-bindgen",
-                version: &bindgen_version,
-                profile: &[
-                    ("LTO", "off"),
-                    ("CODEGEN_UNITS", "16"),
-                    ("OPT_LEVEL", "1"),
-                    ("DEBUG", "0"),
-                ],
-                arguments: &[],
-            },
-        ];
-        let mut folders = Vec::new();
-        for tool in &tools {
-            if let Some(folder) = tool.ensure()? {
-                folders.push(folder);
-            }
-        }
-        Ok(Tools { folders })
-    }
-
-    /// PATH with the tools first.
-    pub fn path(&self) -> Result<OsString> {
-        shell::path_with(&self.folders)
-    }
-
-    /// Trunk, which finds the other tools on the PATH that it is given.
-    pub fn trunk(&self) -> Result<Command> {
-        let cached = self
-            .folders
-            .iter()
-            .map(|folder| folder.join(executable("trunk")))
-            .find(|path| path.is_file());
-        let mut command = Command::new(cached.unwrap_or_else(|| "trunk".into()));
-        command.env("PATH", self.path()?);
-        // Trunk accepts NO_COLOR only as true or false, and fails on the common value 1.
-        if env::var_os("NO_COLOR").is_some() {
-            command.env("NO_COLOR", "true");
-        }
-        Ok(command)
-    }
 }
 
 impl Tool<'_> {
@@ -161,7 +87,7 @@ impl Tool<'_> {
         for (setting, value) in self.profile {
             command.env(format!("CARGO_PROFILE_RELEASE_{setting}"), value);
         }
-        command.arg("install").args(["--locked", "--version", self.version]).args(self.arguments);
+        command.arg("install").args(["--locked", "--version", self.version]);
         command
             .arg("--target-dir")
             .arg(work.join("target"))

@@ -58,20 +58,6 @@ impl Workspace {
     pub fn tested_page(&self) -> PathBuf {
         self.target.join("xtask/page")
     }
-
-    /// The exact version of `package` in Cargo.lock.
-    pub fn locked_version(&self, package: &str) -> Result<String> {
-        let path = self.root.join("Cargo.lock");
-        let lock = read(&path)?;
-        locked_version(&lock, package)
-            .with_context(|| format!("{} does not list {package}", path.display()))
-    }
-}
-
-fn locked_version(lock: &str, package: &str) -> Option<String> {
-    let name = format!("name = \"{package}\"");
-    let mut lines = lock.lines().skip_while(|line| *line != name).skip(1);
-    lines.next()?.strip_prefix("version = \"")?.strip_suffix('"').map(str::to_owned)
 }
 
 /// `fs::read_to_string`, with the path in the error.
@@ -82,16 +68,4 @@ pub fn read(path: &Path) -> Result<String> {
 /// True in continuous integration, where a missing tool is a failure.
 pub fn is_ci() -> bool {
     env::var("CI").is_ok_and(|value| value == "true" || value == "1")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::locked_version;
-
-    #[test]
-    fn the_lock_file_names_the_version() {
-        let lock = "[[package]]\nname = \"wasm-bindgen-futures\"\nversion = \"0.4.79\"\n\n[[package]]\nname = \"wasm-bindgen\"\nversion = \"0.2.129\"\n";
-        assert_eq!(locked_version(lock, "wasm-bindgen").as_deref(), Some("0.2.129"));
-        assert_eq!(locked_version(lock, "trunk"), None);
-    }
 }
