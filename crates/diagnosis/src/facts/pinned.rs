@@ -15,8 +15,45 @@ impl Device<'_> {
     /// A bound of pinned memory for its copies from pageable memory, without what they take at the rate of the bus and no kernel is left to
     /// hide; and the sentence that says so, with a space before it. Copies of which the bytes are not known take nothing.
     pub(crate) fn from_pinned_memory(&self, bound_ns: i64) -> (i64, String) {
-        let cut = self.rate_of_bus().and_then(|rate| self.left_at(rate, bound_ns));
-        cut.unwrap_or((bound_ns, String::new()))
+        let copies: Vec<&GpuSlice> = self.slices().filter(|one| self.is_pageable(one)).collect();
+        let cut = self.rate_of_bus().and_then(|rate| self.left_at(rate, &copies, bound_ns));
+        let (bound_ns, text) = cut.unwrap_or((bound_ns, String::new()));
+        // (Then the CPU goes on while the copy waits for its turn, and launches what follows.)
+        let all_ns: i64 = copies.iter().map(|one| one.slice.dur_ns()).sum();
+        let part = (bound_ns as f64 / all_ns.max(1) as f64).min(1.0);
+        let idle_ns = (self.idle_around(&copies) as f64 * part) as i64;
+        if (idle_ns as f64) < LEAST * bound_ns as f64 {
+            return (bound_ns, text);
+        }
+        let around = format!(
+            " Counted, too, are {} in which {} stands still while the CPU prepares such a copy, or until it has launched what follows.",
+            time(idle_ns),
+            self.name_within()
+        );
+        (bound_ns.saturating_add(idle_ns), text + &around)
+    }
+
+    fn is_pageable(&self, one: &GpuSlice) -> bool {
+        let name = self.facts.slices.name(&one.slice);
+        !one.is_kernel && name.contains("HtoD") && name.contains("Pageable")
+    }
+
+    /// The time in which it stands still in the calls of copies before these begin, and after them until its next work.
+    fn idle_around(&self, copies: &[&GpuSlice]) -> i64 {
+        let gaps = self.gaps_told();
+        let gap_at = |at_ns: i64| {
+            let next = gaps.partition_point(|(_, end)| *end < at_ns);
+            gaps.get(next).copied().filter(|(start, _)| *start <= at_ns)
+        };
+        let around = copies.iter().flat_map(|one| {
+            let before = one.launch.and_then(|call| {
+                let (start, end) = gap_at(one.slice.start_ns)?;
+                (end == one.slice.start_ns).then_some((start.max(call.start_ns), end))
+            });
+            let after = gap_at(one.slice.end_ns).filter(|(start, _)| *start == one.slice.end_ns);
+            [before, after]
+        });
+        intervals::length(&intervals::union(around.flatten().filter(|(a, b)| a < b).collect()))
     }
 
     /// In GB/s, which are bytes in a ns.
@@ -25,16 +62,11 @@ impl Device<'_> {
         host_link_gb_per_s(&own.name, capability(&own))
     }
 
-    fn left_at(&self, rate: f64, bound_ns: i64) -> Option<(i64, String)> {
-        let facts = self.facts;
-        let is_pageable = |one: &&GpuSlice| {
-            let name = facts.slices.name(&one.slice);
-            !one.is_kernel && name.contains("HtoD") && name.contains("Pageable")
-        };
+    fn left_at(&self, rate: f64, copies: &[&GpuSlice], bound_ns: i64) -> Option<(i64, String)> {
         let (mut all_ns, mut least_ns) = (0.0, 0.0);
-        for one in self.slices().filter(is_pageable) {
+        for one in copies {
             let ns = one.slice.dur_ns() as f64;
-            let bytes = facts.details.copied_bytes(one.slice.row).unwrap_or(0);
+            let bytes = self.facts.details.copied_bytes(one.slice.row).unwrap_or(0);
             all_ns += ns;
             least_ns += (bytes as f64 / rate).min(ns);
         }

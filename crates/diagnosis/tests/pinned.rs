@@ -1,0 +1,88 @@
+//! What copies from the host still take from pinned memory, and beside how much they can run.
+
+#![allow(clippy::unwrap_used, reason = "a test: helpers fail as the tests do")]
+
+mod common;
+
+use common::{launch, with_details};
+use diagnosis::{Diagnosis, Finding};
+use fixture::{Fixture, slice};
+use trace::Details;
+
+const US: i64 = 1_000;
+const H100: &str = r#"[{"id": 0, "name": "NVIDIA H100 80GB HBM3", "computeMajor": 9, "computeMinor": 0, "warpSize": 32}]"#;
+
+/// A copy of 21 MB in 1 ms, which the CPU waits for if it is of pageable memory, and kernels of 100 us: five of them after it, from
+/// `kernels_us` on.
+fn copied(kind: &str, device: &str, kernels_us: i64) -> Diagnosis {
+    let (mut fixture, mut details) = (Fixture::default(), Details::default());
+    fixture.metadata("deviceProperties", device);
+    let on = |category, name| slice(category, name).on(1, 2);
+    fixture.push(on("cpu_op", "aten::copy_").at(0, 1_020 * US));
+    fixture.push(on("cuda_runtime", "cudaMemcpyAsync").at(US, 1_015 * US).link(100));
+    let name = format!("Memcpy HtoD ({kind} -> Device)");
+    fixture.push(slice("gpu_memcpy", &name).at(10 * US, 1_000 * US).on(0, 20).link(100));
+    details.copied_bytes.push((2, 21_000_000));
+    for n in 0..5 {
+        let at = (kernels_us + n * 100) * US;
+        launch(&mut fixture, "gemm", n + 1, at - 5 * US, at, 100 * US);
+    }
+    with_details(&fixture.finish(), &details)
+}
+
+fn of_copies(found: &Diagnosis) -> &Finding {
+    found.findings.iter().find(|finding| finding.rule.id() == "M7").unwrap()
+}
+
+#[test]
+fn a_bound_leaves_out_what_the_bus_takes_and_no_kernel_hides() {
+    // 21 MB take 333.3 us at 63 GB/s, and kernels run alone for 500.
+    let hidden = copied("Pageable", H100, 1_020);
+    assert_eq!(of_copies(&hidden).bound_ns, Some(1_000 * US), "{hidden:?}");
+    // Beside the copy there is nothing left to hide it.
+    let beside = copied("Pageable", H100, 400);
+    let own = of_copies(&beside);
+    assert!(own.meaning.contains("at 63 GB/s"), "{own:?}");
+    let exposed_us = 500.0;
+    assert_eq!(own.bound_ns.unwrap() / US, (exposed_us - exposed_us * 333.333 / 1_000.0) as i64);
+    // Of a device that nothing is known of, all of it may go away.
+    let unknown = copied("Pageable", r#"[{"id": 0, "name": "X"}]"#, 400);
+    assert_eq!(of_copies(&unknown).bound_ns, Some(500 * US));
+}
+
+#[test]
+fn the_wait_for_a_copy_goes_away_with_it() {
+    let late = copied("Pageable", H100, 1_210);
+    let own = of_copies(&late);
+    assert_eq!(own.bound_ns, Some(1_200 * US), "until the next kernel: {own:?}");
+    assert!(
+        own.meaning.contains("Counted, too, are 200 µs in which the GPU stands still"),
+        "{own:?}"
+    );
+}
+
+#[test]
+fn copies_of_pinned_memory_hide_behind_the_kernels_that_run_alone() {
+    let after = copied("Pinned", H100, 1_020);
+    let own = of_copies(&after);
+    assert_eq!(own.bound_ns, Some(500 * US));
+    assert!(own.meaning.contains("Kernels run alone for 500 µs"), "{own:?}");
+    let beside = copied("Pinned", H100, 400);
+    let own = of_copies(&beside);
+    assert_eq!(own.bound_ns, None);
+    assert!(own.meaning.starts_with("Hardly any kernel runs without them"), "{own:?}");
+}
+
+#[test]
+fn few_launches_limit_nothing() {
+    let late = |n: i64| {
+        let mut fixture = Fixture::default();
+        for n in 0..n {
+            let at = n * 200 * US;
+            launch(&mut fixture, "k", n + 1, at, at + 4 * US, 50 * US);
+        }
+        let found = common::diagnosis(fixture);
+        found.findings.iter().any(|one| ["M2", "M3"].contains(&one.rule.id()))
+    };
+    assert!(late(6) && !late(4));
+}
