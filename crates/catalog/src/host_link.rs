@@ -9,7 +9,7 @@ const PCIE: [f64; 3] = [15.75, 31.5, 63.0];
 const C2C: f64 = 450.0;
 
 /// Modules of GPUs with a Grace CPU, in lower case.
-const WITH_GRACE: [&str; 5] = ["gh200", "gb200", "gb300", "gb10", "grace"];
+const WITH_GRACE: [&str; 3] = ["gh200", "gb200", "gb300"];
 /// AMD's accelerators on a bus of the fifth and of the fourth generation (their data sheets). Of an MI250X in a node of its own, and an
 /// MI300A, which shares the memory of its CPU, nothing is said.
 const AMD: [(&str, f64); 7] = [
@@ -33,13 +33,16 @@ pub fn host_link_gb_per_s(name: &str, capability: Option<u32>) -> Option<f64> {
     if let Some((_, rate)) = AMD.iter().find(|(part, _)| name.contains(part)) {
         return Some(*rate);
     }
-    if name.contains("amd")
+    if name.is_empty()
+        || name.contains("amd")
         || architectures::of_device(&name).is_some_and(|arch| arch.starts_with("gfx"))
     {
         return None;
     }
     // (NVIDIA's white papers of each generation; Hopper's and Blackwell's cards have the fifth.)
     match capability? {
+        // (Modules that share the memory of their CPU.)
+        62 | 72 | 87 => None,
         60..80 => Some(PCIE[0]),
         80..90 => Some(PCIE[1]),
         90.. => Some(PCIE[2]),
@@ -61,7 +64,8 @@ mod tests {
             ("Tesla T4", Some(75), Some(15.75)),
             ("AMD Instinct MI300X", Some(94), Some(63.0)),
             ("AMD Instinct MI250X", Some(90), None),
-            ("", Some(80), Some(31.5)),
+            ("Orin", Some(87), None),
+            ("", Some(80), None),
             ("", None, None),
         ] {
             assert_eq!(host_link_gb_per_s(name, capability), rate, "{name}");

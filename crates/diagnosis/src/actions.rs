@@ -27,10 +27,11 @@ const NEW_GRAPHS: [&str; 3] = ["cuda-graph", "recurrent-graph", "hip-graph"];
 const LARGER_BATCH: &str = "larger-batch";
 const FEWER_READS: &str = "fewer-reads";
 const FEWER_LAUNCHES: &str = "fewer-launches";
-/// Those with a condition of their own: a cache that grows, and no adapters.
+/// The one for a cache that grows.
 const STATIC_CACHE: &str = "static-cache";
+/// The one that adapters switch off.
 const PREFILL_GRAPH: &str = "sglang-prefill-graph";
-/// Those of a copy from pageable memory in the overlap table.
+/// Rows of the overlap table for a copy from pageable memory.
 const PINS: [&str; 2] = ["pin-host-memory", "pin-host-tensor"];
 
 /// The one that saves memory and no time.
@@ -302,7 +303,8 @@ fn of_finding(facts: &Facts<'_>, finding: &Finding) -> Option<Action> {
             format!("{}{}", finding.meaning, graphs::broken_by_reads(facts))
         }
         (FEWER_READS | LARGER_BATCH, Some(obstacle)) => {
-            format!("{} {}", finding.meaning, obstacle.sentence()).trim_start().to_owned()
+            let sentence = obstacle.sentence().unwrap_or_default();
+            format!("{} {sentence}", finding.meaning).trim().to_owned()
         }
         _ => finding.meaning.clone(),
     };

@@ -22,6 +22,7 @@ mod without;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
+use catalog::architectures;
 use host::class::Class;
 use host::idle::{IdlePlace, IdlePlaces, idle_places, waits_for_others_within};
 use host::links::{DeviceId, GpuSide, GpuSlice};
@@ -99,6 +100,8 @@ pub struct Facts<'a> {
     warm: Option<Vec<Interval>>,
     /// Where the launching threads are while a device waits, in the iterations or steps that its bar is of, if it is of any.
     places: Option<BTreeMap<String, IdlePlaces>>,
+    /// Whether its iterations have few launches.
+    few_launches: OnceCell<bool>,
     /// The calls that allocate memory of the driver, and their name, where PyTorch's cache of memory is off.
     pub uncached: Option<(u64, trace::StringId)>,
     /// By device: what its launching threads wait for others while it waits for them.
@@ -177,6 +180,7 @@ impl<'a> Facts<'a> {
             wall_stages,
             warm,
             places: None,
+            few_launches: OnceCell::new(),
             uncached,
             others: Vec::new(),
             sooner: OnceCell::new(),
@@ -292,6 +296,16 @@ impl<'a> Facts<'a> {
                 == (&first.name, first.n_units, first.memory_bytes)
         };
         all.iter().all(is_same).then_some(first)
+    }
+
+    /// The compute capability of a device times ten, as the file has it, or that of the device's name.
+    pub(crate) fn capability(&self, id: &str) -> Option<u32> {
+        let own = self.properties(id)?;
+        let Some(text) = own.compute else {
+            return architectures::of_device(&own.name)?.strip_prefix("sm_")?.parse().ok();
+        };
+        let (major, minor) = text.split_once('.')?;
+        Some(major.parse::<u32>().ok()?.checked_mul(10)?.saturating_add(minor.parse().ok()?))
     }
 
     /// The longest bar of a device in ns; without bars the longest window of a busy share.

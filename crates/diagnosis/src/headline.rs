@@ -6,6 +6,7 @@ use std::borrow::Cow;
 
 use host::verdicts::Window;
 use report::units::{percent, time};
+use timeline::before_kineto::before_kineto;
 use triage::{WallPart, WallRow};
 
 use crate::facts::{Device, InRanges, Sets};
@@ -70,17 +71,19 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
         return Some(format!("{} {}", cold.observation, cold.meaning));
     }
     if let Some(lost) = of(Rule::Busy, "not_recorded") {
-        let largest = facts.largest_op().unwrap_or_default();
-        return Some(
-            format!("{} {} {largest}", lost.observation, lost.meaning).trim_end().to_owned(),
-        );
+        // (What is not analysed has no ops that say anything.)
+        let is_known = before_kineto(facts.trace).is_none();
+        let largest = facts.largest_op().filter(|_| is_known).unwrap_or_default();
+        let all = [&*lost.observation, &*lost.meaning, &*largest];
+        return Some(all.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" "));
     }
     if !facts.has_gpu() {
         let first = findings.iter().filter(|finding| finding.bound_ns.is_some());
         return first
             .max_by_key(|finding| finding.bound_ns)
             .map(|finding| finding.observation.clone())
-            .or_else(|| Some(format!("The file has no GPU work. {}", facts.largest_op()?)));
+            .or_else(|| Some(format!("The file has no GPU work. {}", facts.largest_op()?)))
+            .or_else(|| Some(of(Rule::Busy, "no_gpu")?.observation.clone()));
     }
     let wall = &facts.wall;
     let lost = wall.iter().filter(|row| row.part != WallPart::Compute);

@@ -417,7 +417,9 @@ fn without_a_gpu_the_cpu_is_told_and_nothing_else() {
     fixture.push(slice("cpu_op", "aten::mm").at(0, 1_000).on(1, 1));
     let found = diagnosis(fixture);
     assert_eq!(verdicts(&found, "M1"), ["no_gpu"]);
-    assert!(found.wall.is_empty() && found.headline.is_none());
+    assert!(found.wall.is_empty());
+    let said = "The file has no GPU work: only the CPU's figures say something.";
+    assert_eq!(found.headline.as_deref(), Some(said));
 }
 
 /// Ranges on the CPU, each with a kernel of 1 ms that is launched at its beginning; the duration of each range in ms.

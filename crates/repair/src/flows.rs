@@ -105,12 +105,12 @@ fn follow(trace: &Trace, plan: &mut RepairPlan) {
     let targets = std::mem::take(&mut plan.flow_targets);
     each_of(&targets, |(flow, slice)| {
         let new = plan.edit(slice).and_then(|edit| edit.tid);
+        let current = plan.edit(flow).copied().unwrap_or_default();
         let track = Some(trace.track(slice)).filter(|track| {
             // (Perfetto may put both onto one thread.)
             let own = trace.track(flow);
             *track != own && thread_of(trace, *track) != thread_of(trace, own)
         });
-        let current = plan.edit(flow).copied().unwrap_or_default();
         if (new.is_some() && new != current.tid) || (new.is_none() && track.is_some()) {
             plan.change(flow, Rule::FlowFollows, Some(slice), |edit| {
                 (edit.tid, edit.track) = (new, track.filter(|_| new.is_none()));

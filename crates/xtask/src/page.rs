@@ -33,12 +33,17 @@ pub fn build(workspace: &Workspace, folder: &Path) -> Result<()> {
     build_as(workspace, folder, Profile::Release)
 }
 
-/// Builds the page into `folder`. The folder changes only when the whole page is built.
+/// Builds the page into `folder`. The folder changes at once, when the whole page is built.
 pub fn build_as(workspace: &Workspace, folder: &Path, profile: Profile) -> Result<()> {
     let page = read(&workspace.root.join("index.html"))?;
     let contents = Contents::of(&page);
     let programs = compile(workspace, profile)?;
-    let staging = folder.with_extension("new");
+    let beside = |word: &str| {
+        let mut name = folder.as_os_str().to_owned();
+        name.push(word);
+        PathBuf::from(name)
+    };
+    let (staging, old) = (beside(".new"), beside(".old"));
     remove_folder(&staging)?;
     fs::create_dir_all(&staging).with_context(|| format!("cannot create {}", staging.display()))?;
     bind(workspace, &contents, &programs, &staging)?;
@@ -55,8 +60,12 @@ pub fn build_as(workspace: &Workspace, folder: &Path, profile: Profile) -> Resul
     }
     let page = styles::join(&workspace.root, &staging, &page)?;
     seal(&staging, &page, &read(&sources.join("sw.js"))?)?;
-    remove_folder(folder)?;
-    fs::rename(&staging, folder).with_context(|| format!("cannot write {}", folder.display()))
+    remove_folder(&old)?;
+    if folder.exists() {
+        fs::rename(folder, &old).with_context(|| format!("cannot move {}", folder.display()))?;
+    }
+    fs::rename(&staging, folder).with_context(|| format!("cannot write {}", folder.display()))?;
+    remove_folder(&old)
 }
 
 /// The folder of files that the page fetches at run time, below `web` and below the page.

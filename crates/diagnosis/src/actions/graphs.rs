@@ -25,10 +25,10 @@ pub(super) enum Obstacle {
 }
 
 impl Obstacle {
-    pub(super) fn sentence(self) -> String {
-        match self {
-            // (It has no remedy.)
-            Self::Few => String::new(),
+    /// What a reader is told beside its remedy; `None` where it has none.
+    pub(super) fn sentence(self) -> Option<String> {
+        Some(match self {
+            Self::Few => return None,
             Self::Elsewhere(pct, engine) => format!(
                 "The launches of {} of the kernel time are not in the file, {}: graphs of what PyTorch launches save little.",
                 percent(pct),
@@ -53,7 +53,7 @@ impl Obstacle {
                 plural(n as u64, "time", "times"),
                 percent(pct)
             ),
-        }
+        })
     }
 
     /// The remedy for what graphs cannot launch. What is late before few launches is not the launches themselves.

@@ -65,7 +65,7 @@ fn advised(facts: &Facts<'_>) -> Vec<Action> {
         let device = facts.devices().find(|device| device.name == row.device);
         let device = device.filter(|_| super::PINS.contains(&remedy.id));
         let (bound_ns, left) =
-            device.map_or((bound_ns, String::new()), |device| device.from_pinned_memory(bound_ns));
+            device.map_or((bound_ns, String::new()), |device| device.with_pinned_memory(bound_ns));
         Some(Action {
             rule: "overlap".to_owned(),
             device: Some(row.device.clone()),

@@ -2,6 +2,7 @@
 
 use host::HostSlice;
 use host::class::Class;
+use host::slices::Begins;
 use timeline::intervals::Interval;
 
 use super::Facts;
@@ -30,6 +31,30 @@ impl Facts<'_> {
 
     /// Whether the iterations have too few launches for these to limit them.
     pub(crate) fn has_few_launches(&self) -> bool {
-        self.launch_times().len() < FEWEST * self.windows().len()
+        *self.few_launches.get_or_init(|| {
+            let class = |call: &&HostSlice| self.slices.class(call);
+            let is_launch =
+                |call: &&HostSlice| matches!(class(call), Class::Launch | Class::GraphLaunch);
+            let windows = self.windows();
+            let is_within = |at_ns: i64| {
+                let after = windows.partition_point(|(from, _)| *from <= at_ns);
+                after.checked_sub(1).is_some_and(|at| at_ns < windows[at].1)
+            };
+            let launches = self.slices.calls.iter().filter(is_launch);
+            launches.filter(|call| is_within(call.start_ns)).count() < FEWEST * windows.len()
+        })
+    }
+
+    /// The calls that give the devices work, also where that is not in the file: it may be lost, or of a graph that is captured.
+    pub(super) fn gives_work(&self, call: &HostSlice) -> bool {
+        let class = self.slices.class(call);
+        matches!(class, Class::Launch | Class::GraphLaunch | Class::Memcpy | Class::Memset)
+    }
+
+    /// When these calls begin.
+    pub(crate) fn work_begins(&self) -> Begins {
+        let calls = self.slices.calls.iter().filter(|call| self.gives_work(call)).copied();
+        let linked = self.gpu.linked().filter_map(|one| one.launch);
+        Begins::of(self.slices, calls.chain(linked))
     }
 }

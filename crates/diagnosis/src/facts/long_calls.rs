@@ -4,7 +4,6 @@ use std::cmp::Reverse;
 
 use catalog::cpu_work::{CpuWork, of_frame, of_op};
 use host::HostSlice;
-use host::class::Class;
 use host::idle::idle_parts;
 use host::slices::{Begins, Nested, ThreadId};
 use report::units::time;
@@ -70,7 +69,7 @@ impl OneWork {
 impl Device<'_> {
     fn long_calls(&self) -> Option<&LongCalls> {
         let of_each = || {
-            let launches = launches(self.facts);
+            let launches = self.facts.work_begins();
             self.facts.of_each(|device| LongCalls::of(device, &launches))
         };
         self.facts.long_calls.get_or_init(of_each).get(self.id as usize)
@@ -145,17 +144,6 @@ impl LongCalls {
         });
         Self { works: works.collect(), total_ns }
     }
-}
-
-/// The calls that give the devices work, also where that is not in the file: it may be lost, or of a graph that is captured.
-fn launches(facts: &Facts<'_>) -> Begins {
-    let gives_work = |call: &&HostSlice| {
-        let class = facts.slices.class(call);
-        matches!(class, Class::Launch | Class::GraphLaunch | Class::Memcpy | Class::Memset)
-    };
-    let calls = facts.slices.calls.iter().filter(gives_work).copied();
-    let linked = facts.gpu.linked().filter_map(|one| one.launch);
-    Begins::of(facts.slices, calls.chain(linked))
 }
 
 /// The stretches of a kind, and its names, each with what late time they have.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use catalog::{Category, category_of_cpu_op};
 use host::class::Class;
 use report::short_name;
-use report::units::{percent, plural, time};
+use report::units::{count, percent, time};
 
 use super::Facts;
 
@@ -18,7 +18,7 @@ const NEARLY_ALL: f64 = 0.95;
 /// One call that takes this part of an op's time is no pace of the op.
 const MOST_OF_IT: f64 = 0.5;
 /// From this many calls on.
-const SEVERAL: usize = 5;
+const SEVERAL: u64 = 5;
 /// Characters of a name.
 const NAME: usize = 60;
 
@@ -29,43 +29,57 @@ pub(crate) enum RanOn {
     Cpu,
     /// On a GPU, with so many launch calls, of which nothing else was recorded.
     Launched(u64),
+    /// The same with so many calls that copy or fill, and no launch.
+    Copied(u64),
     /// On a GPU whose allocator wrote of its memory, and nothing else was recorded.
     Allocated,
-    /// On Apple's GPU, which PyTorch's profiler does not record.
+    /// On Apple's GPU, which PyTorch's profiler does not record, as ops are called.
     Mps,
+    /// On one that it does not record, as `aten::linear` computes by itself.
+    Unrecorded,
 }
 
 impl Facts<'_> {
     /// Where its ops ran, as nothing is recorded of a GPU.
     pub(crate) fn ran_on(&self) -> RanOn {
-        let calls = self.slices.calls.iter();
-        let memory = &self.host.memory;
-        match calls.filter(|call| self.slices.class(call) == Class::Launch).count() as u64 {
-            0 if memory
-                .iter()
-                .any(|row| row.device_type.is_some_and(|kind| GPUS.contains(&kind))) =>
-            {
+        let calls = || self.slices.calls.iter();
+        let is_launch = |call: &&host::HostSlice| {
+            matches!(self.slices.class(call), Class::Launch | Class::GraphLaunch)
+        };
+        let (launches, all) = (
+            calls().filter(is_launch).count(),
+            calls().filter(|call| self.gives_work(call)).count(),
+        );
+        let is_of_gpu = |kind: Option<i64>| kind.is_some_and(|kind| GPUS.contains(&kind));
+        match (launches as u64, all as u64) {
+            (0, 0) if self.host.memory.iter().any(|row| is_of_gpu(row.device_type)) => {
                 RanOn::Allocated
             }
-            0 if self.is_on_mps() => RanOn::Mps,
-            0 => RanOn::Cpu,
-            n => RanOn::Launched(n),
+            (0, 0) if self.has_mps_ops() => RanOn::Mps,
+            (0, 0) if self.has_own_linear() => RanOn::Unrecorded,
+            (0, 0) => RanOn::Cpu,
+            (0, n) => RanOn::Copied(n),
+            (n, _) => RanOn::Launched(n),
         }
     }
 
-    /// Whether Apple's GPU ran the ops: some are named after it, and there `aten::linear` computes by itself, where it calls a product on
-    /// other devices (`aten/src/ATen/native/native_functions.yaml`).
-    fn is_on_mps(&self) -> bool {
+    /// Whether ops are named after Apple's GPU (`aten::_mps_convolution`).
+    fn has_mps_ops(&self) -> bool {
+        let names = self.host.cpu_ops.ops.iter().filter_map(|op| op.name.rsplit_once("::"));
+        names.into_iter().any(|(_, name)| name.starts_with("mps_") || name.starts_with("_mps_"))
+    }
+
+    /// Whether `aten::linear` computes by itself, several times, and no op multiplies matrices for it, as on the CPU and on CUDA
+    /// (`aten/src/ATen/native/native_functions.yaml`: MPS has a kernel of its own).
+    fn has_own_linear(&self) -> bool {
         let ops = &self.slices.ops;
-        let named = self.slices.names_with("mps_");
-        let is_own = |at: usize| named[self.trace.name(ops.slices[at].row).0 as usize];
-        if (0..ops.slices.len()).any(is_own) {
-            return true;
-        }
+        let named = |name: &str| self.host.cpu_ops.ops.iter().find(|op| op.name == name);
         let is_linear = |at: usize| self.slices.name(&ops.slices[at]) == "aten::linear";
         let allocates = |at: usize| self.slices.name(&ops.slices[at]).starts_with("aten::empty");
         let calls = |at: usize| ops.parent(at).is_some_and(is_linear) && !allocates(at);
-        (0..ops.slices.len()).any(is_linear) && !(0..ops.slices.len()).any(calls)
+        named("aten::linear").is_some_and(|op| op.count >= SEVERAL)
+            && ["aten::mm", "aten::addmm"].iter().all(|name| named(name).is_none())
+            && !(0..ops.slices.len()).any(calls)
     }
 
     /// What takes most of the time of the ops on the CPU, where that is much: products and convolutions each as one, of whatever op.
@@ -90,28 +104,33 @@ impl Facts<'_> {
         let (what, ns) = if is_one { (name, most) } else { (what, ns) };
         let share = 100.0 * ns as f64 / ops.sum_self_ns.max(1) as f64;
         (share >= LEAST_PCT && ops.n_names > 1).then(|| {
-            let (takes, most) = match what == name {
-                true => ("takes", self.one_long_call(name, ns)),
-                false => ("take", format!(", most of it in {name}")),
+            let is_most = most as f64 >= MOST_OF_IT * ns as f64;
+            let takes = if is_one { "takes" } else { "take" };
+            let most = match is_one {
+                true => self.one_long_call(name, ns),
+                false if is_most => format!(", most of it in {name}"),
+                false => String::new(),
             };
             let all = time(ops.sum_self_ns);
             let (what, share) = (short_name(what, NAME), percent(share));
             format!(
-                "{what} {takes} {share} of the CPU time of its ops ({} of {all}){most}.",
+                "{what} {takes} {share} of the CPU time of the ops ({} of {all}){most}.",
                 time(ns)
             )
         })
     }
 
-    /// Of several calls of an op the one that takes most of its time; empty where none does.
+    /// Of several calls of an op the one that takes most of its own time; empty where none does.
     fn one_long_call(&self, name: &str, ns: i64) -> String {
-        let own = self.slices.ops.slices.iter().filter(|op| self.slices.name(op) == name);
-        let times: Vec<i64> = own.map(host::HostSlice::dur_ns).collect();
+        let ops = &self.slices.ops;
+        let own_ns = ops.self_ns();
+        let own = ops.slices.iter().zip(own_ns).filter(|(op, _)| self.slices.name(op) == name);
+        let times: Vec<i64> = own.map(|(_, ns)| ns).collect();
         let longest = times.iter().copied().max().unwrap_or_default();
-        if times.len() < SEVERAL || (longest as f64) < MOST_OF_IT * ns as f64 {
+        let n = times.len() as u64;
+        if n < SEVERAL || (longest as f64) < MOST_OF_IT * ns as f64 {
             return String::new();
         }
-        let others = plural(times.len() as u64 - 1, "other call", "other calls");
-        format!(", {} of it in one call: the {others} are short", time(longest.min(ns)))
+        format!(", {} of it in one of {} calls", time(longest), count(n))
     }
 }

@@ -1,4 +1,4 @@
-//! What copies from pageable memory still take from pinned memory: no bus is faster than its standard.
+//! What copies from pageable memory still take from pinned memory: no link is faster than its standard.
 
 use catalog::host_link_gb_per_s;
 use host::links::GpuSlice;
@@ -6,31 +6,38 @@ use report::units::time;
 use timeline::intervals;
 
 use super::Device;
-use crate::rules::kernel_choice::capability;
 
 /// A bound is cut where that is this part of it at least.
 const LEAST: f64 = 0.1;
 
 impl Device<'_> {
-    /// A bound of pinned memory for its copies from pageable memory, without what they take at the rate of the bus and no kernel is left to
+    /// A bound of pinned memory for its copies from pageable memory, without what they take at the rate of the link and no kernel is left to
     /// hide; and the sentence that says so, with a space before it. Copies of which the bytes are not known take nothing.
-    pub(crate) fn from_pinned_memory(&self, bound_ns: i64) -> (i64, String) {
-        let copies: Vec<&GpuSlice> = self.slices().filter(|one| self.is_pageable(one)).collect();
-        let cut = self.rate_of_bus().and_then(|rate| self.left_at(rate, &copies, bound_ns));
-        let (bound_ns, text) = cut.unwrap_or((bound_ns, String::new()));
-        // (Then the CPU goes on while the copy waits for its turn, and launches what follows.)
+    pub(crate) fn with_pinned_memory(&self, bound_ns: i64) -> (i64, String) {
+        let cut = self.rate_of_link().and_then(|rate| self.left_at(rate, bound_ns));
+        cut.unwrap_or((bound_ns, String::new()))
+    }
+
+    /// The time in which it stands still around such copies, of those that a bound is of, and the sentence that says so: from pinned memory
+    /// the CPU goes on while the copy waits for its turn, and launches what follows. 0 where it is little.
+    pub(crate) fn idle_around_pageable(&self, bound_ns: i64) -> (i64, String) {
+        let copies = self.pageable();
         let all_ns: i64 = copies.iter().map(|one| one.slice.dur_ns()).sum();
         let part = (bound_ns as f64 / all_ns.max(1) as f64).min(1.0);
         let idle_ns = (self.idle_around(&copies) as f64 * part) as i64;
-        if (idle_ns as f64) < LEAST * bound_ns as f64 {
-            return (bound_ns, text);
+        if bound_ns <= 0 || (idle_ns as f64) < LEAST * bound_ns as f64 {
+            return (0, String::new());
         }
         let around = format!(
             " Counted, too, are {} in which {} stands still while the CPU prepares such a copy, or until it has launched what follows.",
             time(idle_ns),
             self.name_within()
         );
-        (bound_ns.saturating_add(idle_ns), text + &around)
+        (idle_ns, around)
+    }
+
+    fn pageable(&self) -> Vec<&GpuSlice> {
+        self.slices().filter(|one| self.is_pageable(one)).collect()
     }
 
     fn is_pageable(&self, one: &GpuSlice) -> bool {
@@ -57,26 +64,30 @@ impl Device<'_> {
     }
 
     /// In GB/s, which are bytes in a ns.
-    fn rate_of_bus(&self) -> Option<f64> {
+    fn rate_of_link(&self) -> Option<f64> {
         let own = self.facts.properties(self.name)?;
-        host_link_gb_per_s(&own.name, capability(&own))
+        host_link_gb_per_s(&own.name, self.facts.capability(self.name))
     }
 
-    fn left_at(&self, rate: f64, copies: &[&GpuSlice], bound_ns: i64) -> Option<(i64, String)> {
+    fn left_at(&self, rate: f64, bound_ns: i64) -> Option<(i64, String)> {
         let (mut all_ns, mut least_ns) = (0.0, 0.0);
-        for one in copies {
+        for one in self.pageable() {
             let ns = one.slice.dur_ns() as f64;
             let bytes = self.facts.details.copied_bytes(one.slice.row).unwrap_or(0);
+            // (Then it is no such link.)
+            if bytes as f64 > rate * ns {
+                return None;
+            }
             all_ns += ns;
-            least_ns += (bytes as f64 / rate).min(ns);
+            least_ns += bytes as f64 / rate;
         }
         // (Of a part of the copies the same part.)
         let own_ns = (bound_ns as f64 * least_ns / all_ns.max(1.0)) as i64;
         let left_ns = own_ns.saturating_sub(self.kernels_alone_ns());
-        (left_ns as f64 >= LEAST * bound_ns as f64).then(|| {
+        (bound_ns > 0 && left_ns as f64 >= LEAST * bound_ns as f64).then(|| {
             let text = format!(
-                " From pinned memory they still take {} at {rate} GB/s, which its bus moves at most: the bound leaves {} of that out, for which no \
-                 kernel runs that could hide it.",
+                " From pinned memory they still take {} at {rate} GB/s, the most that its link to the host moves: the bound leaves {} of that \
+                 out, for which no kernel runs that could hide it.",
                 time(own_ns),
                 time(left_ns),
             );

@@ -8,6 +8,12 @@ use crate::facts::on_cpu::RanOn;
 use crate::facts::unseen::left_out;
 use crate::{Confidence, Facts, Finding, Level, Rule};
 
+/// What helps where the profiler got no records.
+const AGAIN: &str = "Record again where CUPTI may record kernels: no other profiler attached, and a driver and a container that permit it.";
+/// What times are, and what records them, of a GPU that the profiler knows nothing of.
+const UNRECORDED: &str = "Times of ops are those of the CPU's calls, and those that read a value (aten::item) wait for the GPU. \
+                          torch.mps.profiler records Apple's for Instruments.";
+
 /// A file without GPU work: of a run on the CPU, or one whose work the profiler did not get.
 fn no_gpu(facts: &Facts<'_>) -> Finding {
     if let Some(text) = before_kineto(facts.trace) {
@@ -31,13 +37,24 @@ fn no_gpu(facts: &Facts<'_>) -> Finding {
                 "The file has {} and no GPU work: the profiler got no records of what ran on the GPU.",
                 units::plural(n, "launch call", "launch calls")
             ),
-            "Record again where CUPTI may record kernels: no other profiler attached, and a driver and a container that permit it.",
+            AGAIN,
+        ),
+        RanOn::Copied(n) => lost(
+            format!(
+                "The file has {} and no GPU work: the profiler got no records of what ran on the GPU.",
+                units::plural(n, "call that copies or fills", "calls that copy or fill")
+            ),
+            AGAIN,
         ),
         RanOn::Mps => lost(
-            "The ops ran on Apple's GPU (MPS), which PyTorch's profiler does not record."
+            "The ops ran on Apple's GPU (MPS), which PyTorch's profiler does not record.".to_owned(),
+            UNRECORDED,
+        ),
+        RanOn::Unrecorded => lost(
+            "The ops probably ran on a GPU that PyTorch's profiler does not record, such as Apple's (MPS): aten::linear computes by itself, \
+             which it does not on the CPU."
                 .to_owned(),
-            "Times of ops are those of the CPU's calls, and those that read a value (aten::item) wait for the GPU. \
-             torch.mps.profiler records it for Instruments.",
+            UNRECORDED,
         ),
     }
 }

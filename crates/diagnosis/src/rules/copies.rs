@@ -4,6 +4,7 @@ use catalog::remedies::Stack;
 use host::copies::{CopyPlace, Purpose};
 use report::units::{self, count, plural, time};
 
+use crate::facts::Device;
 use crate::{Facts, Finding, Level, Rule};
 
 /// Copies of less than this share of the busy time are not worth a word.
@@ -70,9 +71,9 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 let (bound_ns, why) = without(facts, *purpose, &sum);
                 let is_little = of_window(bound_ns) < LEAST_SHARE;
                 let why = if is_little { String::new() } else { why };
-                // (So little can only be what kernels leave.)
-                let is_left = *purpose == Purpose::ToDevicePinned && !meaning.is_empty();
-                let meaning = if is_little && is_left { FEWER_BYTES } else { meaning };
+                // (Kernels leave no more to hide them.)
+                let is_cut = *purpose == Purpose::ToDevicePinned && bound_ns < exposed_ns;
+                let meaning = if is_little && is_cut { FEWER_BYTES } else { meaning };
                 // (A change of the type is one wherever it is made.)
                 let sums =
                     if *purpose == Purpose::OnDevice { sums(places_of) } else { String::new() };
@@ -111,12 +112,17 @@ const LEAST_CHANGE: f64 = 0.2;
 fn without(facts: &Facts<'_>, purpose: Purpose, sum: &Sum) -> (i64, String) {
     use Purpose::{Broadcast, Cast, Layout, OnDevice};
     let exposed_ns = sum.exposed_ns;
-    if purpose == Purpose::ToDevicePinned {
-        return beside_kernels(facts, exposed_ns);
-    }
-    if purpose == Purpose::ToDevicePageable {
-        let cut = facts.devices().map(|device| device.from_pinned_memory(exposed_ns));
-        return cut.min_by_key(|(ns, _)| *ns).unwrap_or((exposed_ns, String::new()));
+    // (The exposed time is of all devices.)
+    let mut devices = facts.devices();
+    let device = devices.next().filter(|_| devices.next().is_none());
+    match (purpose, device) {
+        (Purpose::ToDevicePinned, Some(device)) => return beside_kernels(&device, exposed_ns),
+        (Purpose::ToDevicePageable, Some(device)) => {
+            let (ns, text) = device.with_pinned_memory(exposed_ns);
+            let (idle_ns, around) = device.idle_around_pageable(ns);
+            return (ns.saturating_add(idle_ns), text + &around);
+        }
+        _ => {}
     }
     if !matches!(purpose, Cast | Layout | OnDevice | Broadcast) {
         return (exposed_ns, String::new());
@@ -153,9 +159,8 @@ const FEWER_BYTES: &str = "Hardly any kernel runs without them that could hide t
                            with data that stays on the GPU.";
 
 /// How much of copies can run beside kernels: as long as kernels run alone, and why that is less than the time in which nothing else runs.
-fn beside_kernels(facts: &Facts<'_>, exposed_ns: i64) -> (i64, String) {
-    let alone = facts.devices().map(|device| device.kernels_alone_ns());
-    let alone_ns = alone.max().unwrap_or_default();
+fn beside_kernels(device: &Device<'_>, exposed_ns: i64) -> (i64, String) {
+    let alone_ns = device.kernels_alone_ns();
     if alone_ns >= exposed_ns {
         return (exposed_ns, String::new());
     }

@@ -1,6 +1,9 @@
 //! M3 without records of a GPU: what the CPU makes that the GPU can make itself.
 
+use std::collections::BTreeMap;
+
 use catalog::cpu_work::{CpuWork, of_op};
+use host::HostSlice;
 use report::units::{percent, time};
 
 use crate::facts::on_cpu::RanOn;
@@ -10,21 +13,32 @@ use crate::{Confidence, Facts, Finding, Level, Rule};
 const LEAST_SHARE: f64 = 0.1;
 
 pub fn check(facts: &Facts<'_>) -> Option<Finding> {
-    if facts.has_gpu() || !matches!(facts.ran_on(), RanOn::Launched(_)) {
+    let is_lost = || matches!(facts.ran_on(), RanOn::Launched(_) | RanOn::Copied(_));
+    if facts.has_gpu() || !is_lost() {
         return None;
     }
-    let ops = &facts.host.cpu_ops.ops;
-    let random = || ops.iter().filter(|op| of_op(&op.name) == Some(CpuWork::Random));
-    let ns = random().fold(0_i64, |sum, op| sum.saturating_add(op.self_ns));
+    let (slices, ops) = (facts.slices, &facts.slices.ops);
+    let (begins, own_ns) = (facts.work_begins(), ops.self_ns());
+    // (An op of the GPU has its launch in it.)
+    let is_random = |op: &HostSlice| {
+        of_op(slices.name(op)) == Some(CpuWork::Random)
+            && !begins.any_within(slices.thread(op.row), op)
+    };
+    let random = ops.slices.iter().zip(&own_ns).filter(|(op, _)| is_random(op));
+    let mut by_name: BTreeMap<&str, i64> = BTreeMap::new();
+    for (op, ns) in random {
+        let sum = by_name.entry(slices.name(op)).or_default();
+        *sum = sum.saturating_add((*ns).max(0));
+    }
+    let ns = by_name.values().fold(0_i64, |sum, ns| sum.saturating_add(*ns));
     let share = ns as f64 / facts.host.cpu_ops.window_ns?.max(1) as f64;
-    let most = random().max_by_key(|op| op.self_ns).filter(|_| share >= LEAST_SHARE)?;
+    let most = by_name.into_iter().max_by_key(|(_, ns)| *ns).filter(|_| share >= LEAST_SHARE)?;
     let text = format!(
         "The CPU makes random numbers for {} ({} of the time from the first op to the last), most in {}.",
         time(ns),
         percent(100.0 * share),
-        most.name
+        most.0
     );
-    // (An op of a GPU has its launch in it: these take too long for that.)
     let finding = Finding::fact(Rule::HostBound, "random", text);
     let finding = finding.level(Level::of_share(share)).confidence(Confidence::Medium).bound(ns);
     let meaning = "A tensor that is made on the GPU needs no copy to it, either.";

@@ -199,16 +199,21 @@ fn near_peak(facts: &Facts<'_>) -> String {
     let is_near = |row: &&RateRow| {
         row.limit == Some("compute") && row.peak_pct.is_some_and(|pct| pct >= NEAR_PEAK_PCT)
     };
-    let near: Vec<&RateRow> = rows.filter(is_near).collect();
+    let near: Vec<&RateRow> = rows.filter(is_near).take(NAMED).collect();
     let ns: i64 = near.iter().map(|row| row.device_ns).sum();
-    if (ns as f64) < LEAST_NEAR_PEAK * facts.wall_ns() as f64 {
+    // (Times of several devices are sums, and the wall time is of one.)
+    if !facts.has_one_device() || (ns as f64) < LEAST_NEAR_PEAK * facts.wall_ns() as f64 {
         return String::new();
     }
-    let names: Vec<&str> = near.iter().map(|row| row.name.as_str()).take(NAMED).collect();
+    let names: Vec<&str> = near.iter().map(|row| row.name.as_str()).collect();
+    let words = if names.len() == 1 { ("takes", "runs", "it") } else { ("take", "run", "them") };
     format!(
-        "{} take {} and run near the peak: only fewer operations, or a smaller number format, make them shorter.",
+        "{} {} {} and {} near the peak: only fewer operations, or a smaller number format, make {} shorter.",
         names.join(" and "),
-        time(ns)
+        words.0,
+        time(ns),
+        words.1,
+        words.2
     )
 }
 

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use catalog::Platform;
 use catalog::kernel_choice::{NAIVE_REMEDY, NARROW_REMEDY, is_naive, is_narrow, older};
-use catalog::{Platform, architectures};
 use host::rates::sizes;
 use report::units::{percent, plural, time};
-use timeline::device::{Device as Properties, platform};
+use timeline::device::platform;
 use timeline::intervals::{Interval, length, union};
 use trace::StringId;
 
@@ -78,22 +78,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     if super::flops::misaligned(facts).is_some() {
         return Vec::new();
     }
-    let found = facts.devices().map(|device| {
-        let own = facts.properties(device.name);
-        of_device(facts, &device, own.as_ref().and_then(capability))
-    });
-    found.flatten().collect()
-}
-
-/// The compute capability times ten, as the file has it, or that of the device's name.
-pub(crate) fn capability(device: &Properties) -> Option<u32> {
-    if let Some(text) = &device.compute {
-        let (major, minor) = text.split_once('.')?;
-        return Some(
-            major.parse::<u32>().ok()?.checked_mul(10)?.saturating_add(minor.parse().ok()?),
-        );
-    }
-    architectures::of_device(&device.name)?.strip_prefix("sm_")?.parse().ok()
+    let found = facts.devices();
+    found.flat_map(|device| of_device(facts, &device, facts.capability(device.name))).collect()
 }
 
 /// Only a part of the time of such kernels would go away, so it is never more than the middle level.

@@ -19,7 +19,7 @@ mod graphs;
 mod hidden_launches;
 mod host_bound;
 mod in_annotations;
-pub(crate) mod kernel_choice;
+mod kernel_choice;
 pub(crate) mod known_code;
 pub(crate) mod late_rank;
 mod launch_bound;

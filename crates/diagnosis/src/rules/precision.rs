@@ -144,9 +144,7 @@ fn by_kernels(facts: &Facts<'_>, busy: i64) -> Option<Finding> {
     if ns == 0 || (ns as f64) < LEAST_SHARE * busy as f64 || is_advised(facts) {
         return None;
     }
-    let capability =
-        |id: &str| facts.properties(id).and_then(|own| super::kernel_choice::capability(&own));
-    let has_none = |id: &str| capability(id).is_some_and(|own| own < TENSOR_CORES);
+    let has_none = |id: &str| facts.capability(id).is_some_and(|own| own < TENSOR_CORES);
     if facts.devices().all(|device| has_none(device.name)) {
         return None;
     }
