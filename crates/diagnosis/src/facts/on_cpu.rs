@@ -97,7 +97,8 @@ impl Facts<'_> {
             let (ns, _) = sums.entry(what).or_insert((0, &op.name));
             *ns = ns.saturating_add(op.self_ns);
         }
-        let (what, (ns, name)) = sums.into_iter().max_by_key(|(_, (ns, _))| *ns)?;
+        // (Of equal ones the first by name.)
+        let (what, (ns, name)) = sums.into_iter().rev().max_by_key(|(_, (ns, _))| *ns)?;
         // (One op is told by its name.)
         let most = ops.ops.iter().find(|op| op.name == name)?.self_ns;
         let is_one = most as f64 >= NEARLY_ALL * ns as f64;
