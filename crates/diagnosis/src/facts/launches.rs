@@ -32,23 +32,25 @@ impl Facts<'_> {
     /// Whether the iterations have too few launches for these to limit them.
     pub(crate) fn has_few_launches(&self) -> bool {
         *self.few_launches.get_or_init(|| {
-            let class = |call: &&HostSlice| self.slices.class(call);
-            let is_launch =
-                |call: &&HostSlice| matches!(class(call), Class::Launch | Class::GraphLaunch);
             let windows = self.windows();
             let is_within = |at_ns: i64| {
                 let after = windows.partition_point(|(from, _)| *from <= at_ns);
                 after.checked_sub(1).is_some_and(|at| at_ns < windows[at].1)
             };
-            let launches = self.slices.calls.iter().filter(is_launch);
+            let launches = self.slices.calls.iter().filter(|call| self.starts_kernels(call));
             launches.filter(|call| is_within(call.start_ns)).count() < FEWEST * windows.len()
         })
     }
 
+    /// Whether a call launches kernels, one or those of a graph.
+    pub(super) fn starts_kernels(&self, call: &HostSlice) -> bool {
+        matches!(self.slices.class(call), Class::Launch | Class::GraphLaunch)
+    }
+
     /// The calls that give the devices work, also where that is not in the file: it may be lost, or of a graph that is captured.
     pub(super) fn gives_work(&self, call: &HostSlice) -> bool {
-        let class = self.slices.class(call);
-        matches!(class, Class::Launch | Class::GraphLaunch | Class::Memcpy | Class::Memset)
+        self.starts_kernels(call)
+            || matches!(self.slices.class(call), Class::Memcpy | Class::Memset)
     }
 
     /// When these calls begin.

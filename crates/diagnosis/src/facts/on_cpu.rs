@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use catalog::{Category, category_of_cpu_op};
-use host::class::Class;
 use report::short_name;
 use report::units::{count, percent, time};
 
@@ -43,11 +42,8 @@ impl Facts<'_> {
     /// Where its ops ran, as nothing is recorded of a GPU.
     pub(crate) fn ran_on(&self) -> RanOn {
         let calls = || self.slices.calls.iter();
-        let is_launch = |call: &&host::HostSlice| {
-            matches!(self.slices.class(call), Class::Launch | Class::GraphLaunch)
-        };
         let (launches, all) = (
-            calls().filter(is_launch).count(),
+            calls().filter(|call| self.starts_kernels(call)).count(),
             calls().filter(|call| self.gives_work(call)).count(),
         );
         let is_of_gpu = |kind: Option<i64>| kind.is_some_and(|kind| GPUS.contains(&kind));
@@ -65,8 +61,8 @@ impl Facts<'_> {
 
     /// Whether ops are named after Apple's GPU (`aten::_mps_convolution`).
     fn has_mps_ops(&self) -> bool {
-        let names = self.host.cpu_ops.ops.iter().filter_map(|op| op.name.rsplit_once("::"));
-        names.into_iter().any(|(_, name)| name.starts_with("mps_") || name.starts_with("_mps_"))
+        let mut names = self.host.cpu_ops.ops.iter().filter_map(|op| op.name.rsplit_once("::"));
+        names.any(|(_, name)| name.starts_with("mps_") || name.starts_with("_mps_"))
     }
 
     /// Whether `aten::linear` computes by itself, several times, and no op multiplies matrices for it, as on the CPU and on CUDA

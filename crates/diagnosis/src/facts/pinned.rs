@@ -1,6 +1,6 @@
 //! What copies from pageable memory still take from pinned memory: no link is faster than its standard.
 
-use catalog::host_link_gb_per_s;
+use catalog::{CopyRoute, copy_route, host_link_gb_per_s, is_pageable};
 use host::links::GpuSlice;
 use report::units::time;
 use timeline::intervals;
@@ -42,7 +42,7 @@ impl Device<'_> {
 
     fn is_pageable(&self, one: &GpuSlice) -> bool {
         let name = self.facts.slices.name(&one.slice);
-        !one.is_kernel && name.contains("HtoD") && name.contains("Pageable")
+        !one.is_kernel && copy_route(name) == CopyRoute::HostToDevice && is_pageable(name)
     }
 
     /// The time in which it stands still in the calls of copies before these begin, and after them until its next work.
