@@ -4,6 +4,7 @@ mod common;
 
 use common::{document, events, named, on, plan, repair, repair_in, slice, thread_names};
 use kinetoscope::PlanOptions;
+use serde_json::Value;
 
 #[test]
 fn a_sound_file_comes_out_byte_for_byte() {
@@ -157,6 +158,33 @@ fn arrows_of_a_thread_without_slices_stay_with_the_slices_that_they_fold_onto() 
     let call = on(8, "call", "cuda_runtime", 1, 5).replace("\"pid\": 5", "\"pid\": 0");
     let file = document(&[&call, &flow("s", 8, 1), wait, &flow("f", 0, 10)]);
     assert_eq!(repair(file.as_bytes()).0, file, "nothing is wrong with it");
+}
+
+/// The same where the thread of the arrow has slices of its own, so that the smaller one moves.
+#[test]
+fn an_arrow_stays_with_a_slice_that_its_thread_is_told_apart_from() {
+    let of_zero =
+        |text: &str| format!(r#"{{"pid":0,"tid":0,"id":3,"bp":"e","cat":"ac2g",{text}}}"#);
+    let call = on(8, "call", "cuda_runtime", 1, 5).replace("\"pid\": 5", "\"pid\": 0");
+    let start = of_zero(r#""ph":"s","name":"a","ts":1"#).replace("\"tid\":0", "\"tid\":8");
+    for n_own in [1, 5] {
+        let waits = (1..4).map(|n| format!(r#"{{"ph":"X","name":"wait {n}","ts":{n}0,"dur":5}}"#));
+        let own = (0..n_own).map(|n| {
+            of_zero(&format!(r#""ph":"X","name":"own {n}","ts":{},"dur":5"#, 40 + 10 * n))
+        });
+        let end = of_zero(r#""ph":"f","name":"a","ts":10"#);
+        let all: Vec<String> =
+            [call.clone(), start.clone(), end].into_iter().chain(waits).chain(own).collect();
+        let file = document(&all.iter().map(String::as_str).collect::<Vec<_>>());
+        let (json, proof) = repair(file.as_bytes());
+        assert!(proof.holds);
+        let tid = |event: &Value| event["tid"].as_i64().unwrap_or(0);
+        let (wait, own) = (named(&json, "wait 1"), named(&json, "own 0"));
+        assert_ne!(tid(&wait), tid(&own), "{json}");
+        let arrow = events(&json).into_iter().find(|event| event["ph"] == "f").expect(&json);
+        assert_eq!((tid(&arrow), &arrow["ts"]), (tid(&wait), &10.into()), "{json}");
+        assert_eq!(plan(file.as_bytes()).flows_bound_after, 2);
+    }
 }
 
 #[test]

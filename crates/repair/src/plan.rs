@@ -74,9 +74,18 @@ fn plan_with(
     // Threads, lanes and flows are judged on the trace as the rules so far leave it.
     survey.update(trace, &mut plan);
     let mut tids = split::FreeTids::of(trace);
-    split::plan(trace, &mut plan, &survey.threads, &mut tids);
+    let is_split = split::plan(trace, &mut plan, &survey.threads, &mut tids);
+    let resolved = |plan: &RepairPlan, survey: &Survey| {
+        flows::resolve(&View::after(trace, plan), &survey.threads)
+    };
+    // (The survey still has the threads as they fold.)
+    let folded = if is_split { resolved(&plan, &survey) } else { Vec::new() };
     survey.update(trace, &mut plan);
-    plan.flow_targets = flows::resolve(&View::after(trace, &plan), &survey.threads);
+    plan.flow_targets = resolved(&plan, &survey);
+    if split::rejoin(trace, &mut plan, &folded) {
+        survey.update(trace, &mut plan);
+        plan.flow_targets = resolved(&plan, &survey);
+    }
     plan.flows_bound_before = flows::count_bound(&bindings_before, &plan.flow_targets);
     lanes::plan(trace, &mut plan, &survey, &mut tids);
     flows::plan(trace, &mut plan, &survey, &bindings_before);

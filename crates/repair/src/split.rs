@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use trace::{BuildIdHasher, IdToken, Trace, TrackId, each_of, each_row};
+use trace::{BuildIdHasher, IdToken, Row, Trace, TrackId, each_of, each_row};
 
 use crate::perfetto::threads::{self, Folded, Threads};
 use crate::types::{Lane, LaneKind, RepairPlan, Rule};
@@ -76,16 +76,21 @@ pub(crate) fn shown_tid(trace: &Trace, track: TrackId) -> u32 {
     }
 }
 
-/// Gives every thread but one of a folded group a tid of its own.
+/// Gives every thread but one of a folded group a tid of its own. Returns whether there was one.
 #[inline(never)]
-pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan, threads: &Threads, tids: &mut FreeTids) {
+pub(crate) fn plan(
+    trace: &Trace,
+    plan: &mut RepairPlan,
+    threads: &Threads,
+    tids: &mut FreeTids,
+) -> bool {
     let mut groups: BTreeMap<u32, Vec<TrackId>> = BTreeMap::new();
     for (track, thread) in threads.by_track() {
         groups.entry(thread).or_default().push(track);
     }
     groups.retain(|_, tracks| tracks.len() > 1);
     if groups.is_empty() {
-        return;
+        return false;
     }
     // Only threads with slices or instants count. Metadata folds harmlessly, and arrows alone are those of the slices that they fold onto.
     let mut stacked = vec![0_u32; trace.tracks.len()];
@@ -127,7 +132,7 @@ pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan, threads: &Threads, tids
         }
     }
     if moved.is_empty() {
-        return;
+        return false;
     }
     let mut new_tid = vec![None; trace.tracks.len()];
     for (track, tid) in moved {
@@ -139,6 +144,23 @@ pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan, threads: &Threads, tids
             plan.change(row, Rule::FoldedThread, None, |edit| edit.tid = Some(tid));
         }
     });
+    true
+}
+
+/// A flow event that has no slice on its own thread goes where that slice went that it was bound to while both threads were one. `folded`:
+/// these slices, sorted. Returns whether there was one.
+#[inline(never)]
+pub(crate) fn rejoin(trace: &Trace, plan: &mut RepairPlan, folded: &[(Row, Row)]) -> bool {
+    let is_bound =
+        |flow: Row| plan.flow_targets.binary_search_by_key(&flow, |(flow, _)| *flow).is_ok();
+    let left: Vec<(Row, Row)> =
+        folded.iter().copied().filter(|(flow, _)| !is_bound(*flow)).collect();
+    for (flow, slice) in &left {
+        let tid = plan.edit(*slice).and_then(|edit| edit.tid);
+        // (Without a new tid the slice stays on the thread that both fold onto, and so does the flow event.)
+        plan.change(*flow, Rule::FlowFollows, Some(*slice), |edit| edit.tid = tid);
+    }
+    !left.is_empty()
 }
 
 fn unnamed(tid: IdToken, trace: &Trace) -> String {
