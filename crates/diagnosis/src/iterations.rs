@@ -6,7 +6,7 @@ mod period;
 mod sections;
 mod slow;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use host::Slices;
 use host::links::{DeviceId, GpuSide};
@@ -129,6 +129,9 @@ pub struct Iteration {
     pub parts: BTreeMap<&'static str, i64>,
     /// The rest of its duration: before the first or after the last GPU work of the file.
     pub outside_ns: i64,
+    /// Its number among all, from 1, where another one has the same name.
+    #[serde(skip)]
+    number: Option<usize>,
     /// When it is, on the clock of the trace.
     #[serde(skip)]
     window: Interval,
@@ -145,6 +148,11 @@ impl Iteration {
     #[must_use]
     pub fn window(&self) -> Interval {
         self.window
+    }
+
+    /// Its name, with its number where others have the same.
+    fn shown_name(&self) -> String {
+        self.number.map_or_else(|| self.name.clone(), |number| format!("{} ({number})", self.name))
     }
 }
 
@@ -181,7 +189,8 @@ impl Iterations {
         let (kind, warm_windows) = (ranges.kind, ranges.warm_windows());
         let begin_cold = ranges.begin_cold();
         let rows = ranges.list.into_iter().map(|range| iteration(run, range, times));
-        let list: Vec<Iteration> = rows.collect();
+        let mut list: Vec<Iteration> = rows.collect();
+        number(&mut list);
         let classes = classes(&list, times);
         let slowest = slowest(run, &list, &classes);
         let pace = times.and_then(|times| pace::Pace::of(run, &list, times));
@@ -259,9 +268,20 @@ fn iteration(run: &Run<'_>, range: Range, times: Option<&WallTimes>) -> Iteratio
         gpu_busy_ns,
         cold,
         parts: parts.into_iter().map(|(part, ns)| (part.id(), ns)).collect(),
+        number: None,
         window: slice.interval(),
         is_ahead,
         outside_ns: if times.is_some() { slice.dur_ns() - told } else { 0 },
+    }
+}
+
+/// Numbers iterations if two of them have one name.
+fn number(list: &mut [Iteration]) {
+    let names: BTreeSet<&str> = list.iter().map(|one| &*one.name).collect();
+    if names.len() < list.len() {
+        for (at, one) in list.iter_mut().enumerate() {
+            one.number = Some(at + 1);
+        }
     }
 }
 

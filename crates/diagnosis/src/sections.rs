@@ -109,7 +109,7 @@ impl Diagnosis {
         } else if self.findings.iter().any(|finding| finding.rule == Rule::ColdStart) {
             "First record again, after a few warm-up iterations: what a first run waits for says nothing of how to shorten later ones."
         } else if self.loses_time() {
-            "No remedy that is known here fits this file. The wall time and the findings list what costs time."
+            "No remedy that is known here fits this file. The wall time shows where its time goes."
         } else {
             "No remedy whose gain can be computed from this file saves 1% of it."
         }

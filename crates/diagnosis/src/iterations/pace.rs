@@ -47,12 +47,14 @@ pub(super) fn ahead(pace: Option<Pace>, n: usize) -> String {
 }
 
 impl Pace {
-    /// `None` where an iteration is not ahead, or where the GPU never waits for late launches.
-    pub(super) fn of(run: &Run<'_>, list: &[Iteration], times: &WallTimes) -> Option<Self> {
+    /// `None` where an iteration is not ahead, or where the GPU never waits for late launches. Of all iterations but cold ones.
+    pub(super) fn of(run: &Run<'_>, all: &[Iteration], times: &WallTimes) -> Option<Self> {
+        let list: Vec<&Iteration> = all.iter().filter(|one| one.cold.is_none()).collect();
         if !list.iter().all(|one| one.is_ahead) {
             return None;
         }
-        let late = [WallPart::Launch, WallPart::HostCompute].map(|part| times.part(part));
+        let late = [WallPart::Launch, WallPart::HostCompute, WallPart::DataLoading];
+        let late = late.map(|part| times.part(part));
         let mut found = Self { n_late: 0, late_ns: 0, loop_ns: 0, waits_ns: 0, n: 0 };
         let (first, last) = list.first().zip(list.last())?;
         let awaited = slow::awaited(run, (first.window.0, last.window.0));

@@ -160,8 +160,8 @@ impl Row for Iteration {
             key: "name",
             title: "Iteration",
             unit: Unit::Text,
-            help: "Its name in the file.",
-            cell: |row| row.name.as_str().into(),
+            help: "Its name in the file; where others have the same, with its number.",
+            cell: |row| row.shown_name().into(),
         },
         Column {
             key: "class",
@@ -255,7 +255,7 @@ impl Iterations {
         section.intro.extend(self.periods());
         let is_ahead = self.is_ahead();
         if is_ahead {
-            section.intro.push(super::pace::ahead(self.pace, self.list.len()));
+            section.intro.push(super::pace::ahead(self.pace, self.warm().count()));
         } else if self.list.iter().all(|one| !one.is_ahead) {
             section.drawings.extend(self.drawing());
         }
@@ -296,9 +296,9 @@ impl Iterations {
         section
     }
 
-    /// Whether the GPU does most work of every iteration after it.
+    /// Whether the GPU does most work of every warm iteration after it. (There is a warm one: see `Ranges::mark`.)
     fn is_ahead(&self) -> bool {
-        self.list.iter().all(|one| one.is_ahead)
+        self.warm().all(|one| one.is_ahead)
     }
 
     fn sentence(&self) -> String {
