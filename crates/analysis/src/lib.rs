@@ -136,6 +136,8 @@ fn overview_section(
     first.tables.push(
         Table::of("devices", "Devices", devices)
             .summing(&["n_slices", "n_kernels", "total_ns"])
+            // (The verdict says that there is no GPU work.)
+            .only_on_page(devices.is_empty())
             .when_empty("This trace contains no GPU slices."),
     );
     first.tables.push(
@@ -158,22 +160,26 @@ fn breakdown_section(
     matrix: &[MatrixRow],
 ) -> Section {
     let mut breakdown = Section::new("breakdown", "Breakdown");
-    breakdown.intro.push(
-        "Total is the summed duration. Busy is the time during which at least one such slice ran; Overlap is \
-         Total - Busy."
-            .to_owned(),
-    );
+    if !categories.is_empty() {
+        breakdown.intro.push(
+            "Total is the summed duration. Busy is the time during which at least one such slice ran; Overlap is \
+             Total - Busy."
+                .to_owned(),
+        );
+    }
     breakdown.intro.extend(included);
     let summed = ["n_slices", "total_ns", "share_pct"];
     let nothing = "This trace contains no GPU slices.";
     breakdown.tables.push(
         Table::of("categories", "Categories, from kernel names", categories)
             .summing(&summed)
+            .only_on_page(categories.is_empty())
             .when_empty(nothing),
     );
     breakdown.tables.push(
         Table::of("families", "Families, from kernel names", families)
             .summing(&summed)
+            .only_on_page(families.is_empty())
             .when_empty(nothing),
     );
     breakdown.tables.push(
@@ -201,6 +207,7 @@ fn kernels_section(included: Option<String>, kernels: &[KernelRow]) -> Section {
             ])
             .preview(PREVIEW)
             .without_zero(&["before_window_launches", "before_window_ns"])
+            .only_on_page(kernels.is_empty())
             .when_empty("No kernel is in this trace."),
     );
     table
@@ -275,7 +282,11 @@ mod tests {
         assert_eq!(report.overview.verdict, "This trace contains no GPU slices.");
         assert!(report.categories.is_empty() && report.kernels.is_empty());
         let markdown = report::document("Kinetoscope report", &report.sections());
-        assert!(markdown.contains("No kernel is in this trace."), "{markdown}");
+        assert!(!markdown.contains("## Kernels"), "no empty tables: {markdown}");
+        let sections = report.sections();
+        let kernels = sections.iter().flat_map(|section| &section.tables);
+        let said = kernels.map(|table| &*table.when_empty).collect::<Vec<_>>();
+        assert!(said.contains(&"No kernel is in this trace."), "the page has them: {said:?}");
     }
 
     #[test]

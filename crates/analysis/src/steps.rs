@@ -272,10 +272,10 @@ impl Row for StepRow {
             key: "mark",
             title: "Tag",
             unit: Unit::Text,
-            help: "Slow: more than 1.5 times the median of its side. Fast: less than the median / 1.5. Partial: the GPU annotation covers less than half of the CPU step, or the GPU annotations leave out 10% of GPU busy time or more, so it is not the step's duration. Empty: a GPU annotation without GPU work, or a last step that launches nothing.",
+            help: "Long: more than 1.5 times the median of its side. Short: less than the median / 1.5. A long step of the CPU need not delay the GPU. Partial: the GPU annotation covers less than half of the CPU step, or the GPU annotations leave out 10% of GPU busy time or more, so it is not the step's duration. Empty: a GPU annotation without GPU work, or a last step that launches nothing.",
             cell: |row| match row.mark.as_str() {
-                "slow" => "Slow".into(),
-                "fast" => "Fast".into(),
+                "slow" => "Long".into(),
+                "fast" => "Short".into(),
                 PARTIAL => "Partial".into(),
                 EMPTY => "Empty".into(),
                 other => other.into(),

@@ -100,8 +100,8 @@ impl RunFacts {
                      Record the steps that launch them, too.",
                     units::count(triage.before_window.n_slices)
                 ),
-                0 => "This trace contains no GPU slices.".to_owned(),
                 // (The takeaways say why.)
+                0 => String::new(),
                 _ if triage.coverage.only_captures => String::new(),
                 _ => format!(
                     "{}GPU busy {} of {} {}{}{}.",

@@ -91,7 +91,8 @@ fn run(metadata: &ProfileMetadata, facts: &RunFacts) -> Section {
         row(
             "Architecture",
             "observed_arch",
-            Some(metadata.observed_arch.clone()),
+            // (Unknown without evidence.)
+            Some(metadata.observed_arch.clone()).filter(|_| !metadata.arch_evidence.is_empty()),
             &metadata.arch_evidence.join("; "),
         ),
         row("Device", "device", device, "deviceProperties"),

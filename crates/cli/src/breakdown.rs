@@ -51,11 +51,14 @@ fn of_trace(path: &Path, arguments: &Arguments) -> Result<String> {
     let found = order_triage(&decoded.trace, &name, &sources, &facts, Part::default())?;
     let mut takeaways = report::Section::new("takeaways", "Takeaways");
     takeaways.intro.clone_from(&found.takeaways);
-    let mut sections = Vec::new();
+    let mut sections = analyses.sections();
     if !takeaways.intro.is_empty() {
-        sections.push(takeaways);
+        // (They say what the verdict says, and more.)
+        for section in &mut sections {
+            section.intro.retain(|sentence| *sentence != analyses.overview.verdict);
+        }
+        sections.insert(0, takeaways);
     }
-    sections.extend(analyses.sections());
     sections.push(RepairReport::new(decoded, &plan).section());
     let mut problems = report::Section::new("problems", "Problems");
     problems.tables.push(problem_table(&decoded.problems));

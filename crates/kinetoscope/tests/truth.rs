@@ -219,7 +219,8 @@ fn nasty_traces_are_analysed_too() {
         assert_eq!(gpu.n_gpu_events, gpu.n_kernels + gpu.n_memcpy + gpu.n_memset, "{name}");
         let launches: u64 = report.kernels.iter().map(|row| row.launches).sum();
         assert_eq!(gpu.n_kernels, launches, "{name}");
-        assert!(report::document("Report", &report.sections()).contains("## Kernels"), "{name}");
+        let document = report::document("Report", &report.sections());
+        assert_eq!(document.contains("## Kernels"), launches > 0, "{name}");
         n += 1;
     }
     assert!(n >= 30, "{n} nasty traces decode");

@@ -186,6 +186,7 @@ impl TriageReport {
         self.of_all(Table::of("matrix", title, &rows))
             .summing(&["total_ns", "share_pct", "n_slices"])
             .preview(PREVIEW)
+            .only_on_page(rows.is_empty())
             .when_empty(self.nothing())
     }
 
@@ -272,7 +273,7 @@ impl TriageReport {
         triage.tables.push(
             self.of_all(table_of(Table::of("stages", "Stages", stages)))
                 .summing(if several { &SUMS } else { &SUMS_AND_SHARE })
-                .only_on_page(self.has_no_stage())
+                .only_on_page(stages.is_empty() || self.has_no_stage())
                 .when_empty(self.nothing()),
         );
 
@@ -336,6 +337,7 @@ impl TriageReport {
                 },
             ])
             .preview(PREVIEW)
+            .only_on_page(kernels.is_empty())
             .when_empty(self.nothing())
     }
 }

@@ -105,11 +105,13 @@ fn busy_shares_agree_in_triage_and_breakdown() {
     trace.push(early.arg("device", 0).arg("stream", 7).arg("correlation", 99));
     let (folder, stdout) = triaged("audit-busy", &trace);
     let breakdown = folder.run(&["breakdown", "run.json"]).done().stdout;
-    let busy = |text: &str| {
-        let (_, rest) = text.split_once("GPU busy ").unwrap();
-        rest.split(['.', ';', ' ']).take(2).map(str::to_owned).collect::<Vec<_>>()
+    let busy = |text: &str, before: &str| {
+        let (_, rest) = text.split_once(before).unwrap();
+        rest.split(' ').next().unwrap().to_owned()
     };
-    assert_eq!(busy(&stdout), busy(&breakdown));
+    let of_triage = busy(&stdout, "GPU busy ");
+    assert!(of_triage.ends_with('%'), "{of_triage}");
+    assert_eq!(of_triage, busy(&breakdown, "| GPU busy, share of GPU span | "));
 }
 
 #[test]

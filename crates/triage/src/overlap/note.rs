@@ -30,13 +30,6 @@ fn movable_ns(gpu: &Gpu<'_>, stage_of: &[Stage], stage: Stage) -> i64 {
     moves.fold(0, |sum, slice| sum.saturating_add(slice.dur_ns))
 }
 
-/// Where the times of a single trace are from.
-const OF_ONE_TRACE: [&str; 3] = [
-    "Single trace: times include the overhead of recording ops and stacks.",
-    "Single trace: times include the overhead of recording ops.",
-    "Single trace.",
-];
-
 /// Time in which copies from or to pageable memory run alone.
 fn pageable_alone_ns(gpu: &Gpu<'_>, per_slice: &SliceOverlap) -> i64 {
     let is_pageable = |at: &usize| {
@@ -107,20 +100,15 @@ pub(super) fn note(
             ));
         }
     }
-    let sites = attribution.map_or(&[][..], |attribution| &attribution.sites);
-    sentences.push(
-        if options.pair {
-            "Times are from the measured trace, Python lines from the mapping trace."
-        } else if options.captures {
+    if options.pair {
+        sentences.push(
+            "Times are from the measured trace, Python lines from the mapping trace.".to_owned(),
+        );
+    } else if options.captures {
+        sentences.push(
             "Times are from this trace, Python lines of graph kernels from their capture traces."
-        } else if sites.iter().any(|site| site.location.is_some()) {
-            OF_ONE_TRACE[0]
-        } else if sites.iter().any(|site| site.cpu_op.is_some()) {
-            OF_ONE_TRACE[1]
-        } else {
-            OF_ONE_TRACE[2]
-        }
-        .to_owned(),
-    );
+                .to_owned(),
+        );
+    }
     sentences.join(" ")
 }
