@@ -194,9 +194,11 @@ impl<'a> Facts<'a> {
             iteration_ns: None,
         };
         facts.iterations = Iterations::of(&Run { trace, slices, gpu, triage, details });
-        let unseen = unseen::left_out(&facts);
+        let (unseen, is_capture) = (unseen::left_out(&facts), facts.is_capture());
         if let Some(iterations) = &mut facts.iterations {
             iterations.left_out = unseen;
+            // (Where most work is not in the file, nothing tells when the GPU runs dry.)
+            iterations.pace.take_if(|_| is_capture);
         }
         facts.warm = facts.iterations.as_ref().and_then(|found| found.warm_windows.clone());
         // (Of the time that the bar is of.)

@@ -111,7 +111,12 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 Finding::fact(Rule::Busy, "unknown", observation)
                     .confidence(Confidence::Low)
                     .on(device.name)
-                    .means("This says nothing: most launches have no GPU work in the file, as in the capture of a graph.")
+                    .means(if facts.triage.coverage.only_captures {
+                        "This says nothing: most launches have no GPU work in the file, as in the capture of a graph."
+                    } else {
+                        "This says nothing: most launches have no GPU work in the file. Unless a graph was captured, the profiler lost it: \
+                         record fewer steps, or with a newer driver."
+                    })
                     .with("links.runtime_calls_without_gpu_slice.launch", "GPU slices with a launch", facts.host.links.linked),
             );
         }
