@@ -76,10 +76,7 @@ const REMEDIES: &[Remedy] = &[
         any: &["<fmha_cutlass"],
         text: "The memory-efficient backend of PyTorch's attention has no newer kernels than these. Try the flash or the cuDNN backend (torch.nn.attention.sdpa_kernel) and measure.",
     },
-    Remedy {
-        any: &["sgemm", "scudnn", "simt_", "f32f32_f32f32_f32"],
-        text: "These kernels multiply 32-bit floats without tensor cores. Newer tensor core kernels need TF32 (torch.set_float32_matmul_precision(\"high\")) or 16-bit floats, if the model's accuracy allows.",
-    },
+    Remedy { any: &["sgemm", "scudnn", "simt_", "f32f32_f32f32_f32"], text: FLOATS },
     Remedy {
         any: &["fprop", "dgrad", "wgrad", "implicit_gemm", "convolve"],
         text: "cuDNN chose them, and may have no newer kernel for these sizes. Try channels_last, torch.backends.cudnn.benchmark = True and a newer cuDNN, and measure.",
@@ -89,6 +86,9 @@ const REMEDIES: &[Remedy] = &[
         text: "The library chose them, and may have no newer kernel for these sizes. Try torch.compile(mode=\"max-autotune\") or a newer version of the library, and measure.",
     },
 ];
+
+/// What to try where kernels multiply 32-bit floats.
+const FLOATS: &str = "These kernels multiply 32-bit floats without tensor cores. Newer tensor core kernels need TF32 (torch.set_float32_matmul_precision(\"high\")) or 16-bit floats, if the model's accuracy allows.";
 
 /// Tensor core kernels of CUTLASS that load one element of an operand at a time. (Of the `notaligned` kernels of memory-efficient
 /// attention the name does not say how many they load.)
@@ -101,6 +101,14 @@ pub struct Older {
     pub generation: &'static str,
     /// What to try, and what may be in the way.
     pub remedy: &'static str,
+}
+
+impl Older {
+    /// Whether it multiplies 32-bit floats without tensor cores: in another number format another kernel runs.
+    #[must_use]
+    pub fn multiplies_floats(&self) -> bool {
+        self.remedy == FLOATS
+    }
 }
 
 /// Whether a kernel was built for an earlier generation than a device with this compute capability (times ten: 90 for 9.0). `None`

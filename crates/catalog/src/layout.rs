@@ -16,6 +16,8 @@ const CHANNELS_FIRST: &[&str] = &[
     "cudnn::bn_bw_1C11",
     "cudnn::bn_fw_inf_1C11",
     "_kernel_NCHW",
+    // (MIOpen's Winograd kernels in assembly: `src/solver/conv_winoRxS_f2x3.cpp` asks for the layout NCHW.)
+    "miopenSp3AsmConv",
 ];
 
 /// Whether a kernel runs only where the channels come first.
@@ -59,6 +61,8 @@ mod tests {
                 "void at::native::(anonymous namespace)::max_pool_forward_nhwc<float, int>(int)",
                 false,
             ),
+            ("miopenSp3AsmConv_v30_3_1_gfx9_fp16_dot2_edc_f2x3_stride1", true),
+            ("igemm_fwd_gtcx3_nhwc_fp16_bx0_ex0_bt128x128x32_wt32x32x8_ws1x1", false),
             ("void cudnn::ops::nchwToNhwcKernel<float, float, float, false, true>(int)", false),
         ] {
             assert_eq!(is_channels_first(name), is, "{name}");

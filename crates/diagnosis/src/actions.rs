@@ -179,6 +179,7 @@ fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
         (Rule::HostBound, "random") => CpuWork::Random.remedies(),
         (Rule::HostBound, "in_one_call") => &[],
         (Rule::HostBound, "ddp_buffers") => &["own-buffers"],
+        (Rule::HostBound, "without_launch") if in_pass(facts, finding) => &["not-on-cpu"],
         (Rule::HostBound, "without_launch") => &["not-in-step"],
         (Rule::HostBound, "in_annotations") => &["larger-graphs", "earlier-launches"],
         (Rule::LaunchBound | Rule::HostBound, _) if updates_late(facts) => BY_UPDATES,
@@ -225,6 +226,14 @@ fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
         (Rule::Memory, "growth") => &[RELEASE_TENSORS],
         _ => &[],
     }
+}
+
+/// Whether the function that launches nothing works in the middle of a forward pass: then it may need what the pass has computed, and nothing
+/// shows that it can be done before.
+fn in_pass(facts: &Facts<'_>, finding: &Finding) -> bool {
+    let device = facts.device_of(finding);
+    let place = device.as_ref().and_then(Device::without_launch);
+    place.is_some_and(|place| place.in_pass_ns.saturating_mul(2) > place.total_ns)
 }
 
 /// Whether most of the waiting is in calls that do nothing but wait, and not for a value.

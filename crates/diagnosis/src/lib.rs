@@ -33,6 +33,9 @@ pub use report::Confidence;
 pub use scaling::{RunKind, ScalingRow, scaling, scaling_section};
 pub use triage::{StageWall, WallPart, WallRow, WallTimes};
 
+/// A saving of less than this share of the wall time is within the noise of any two runs: no report has it, the JSON does.
+pub(crate) const LEAST_SHARE: f64 = 0.001;
+
 /// What is said of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Diagnosis {
@@ -110,13 +113,22 @@ impl Diagnosis {
         (devices::once(costs), alike::in_ranges(figures))
     }
 
+    /// Whether it bounds a saving that no two runs would show.
+    fn is_little(&self, finding: &Finding) -> bool {
+        let whole_ns = self
+            .bars()
+            .map(|(_, rows)| rows.iter().fold(0_i64, |sum, row| sum.saturating_add(row.total_ns)));
+        let whole_ns = whole_ns.max().unwrap_or_default();
+        finding.bound_ns.is_some_and(|ns| (ns as f64) < LEAST_SHARE * whole_ns as f64)
+    }
+
     /// Whether it follows from what else is said of the device, or changes nothing: figures without a consequence, that kernels are short
     /// beside an action against launches, what lies outside modules beside their table, one step, and what its rule has set aside. The
     /// JSON has all.
     fn is_implied(&self, finding: &Finding) -> bool {
         let is_of_device = |device: &Option<String>| *device == finding.device;
         // (Without wall time nothing else has the busy share.)
-        let is_figure = finding.is_aside || !finding.has_consequence();
+        let is_figure = finding.is_aside || !finding.has_consequence() || self.is_little(finding);
         if is_figure
             && (!self.wall.is_empty() || (finding.rule, finding.verdict) != (Rule::Busy, "unknown"))
         {

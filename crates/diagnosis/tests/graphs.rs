@@ -98,3 +98,48 @@ fn an_all_to_all_whose_sizes_the_cpu_reads_takes_no_graph() {
         "ranks that communicate through the CPU"
     );
 }
+
+/// Three waits for the GPU from `at` on.
+fn waits(fixture: &mut Fixture, at: i64) {
+    for n in 0..3 {
+        let call = if n == 0 { "cudaDeviceSynchronize" } else { "cudaStreamSynchronize" };
+        fixture.push(slice("cuda_runtime", call).at(at + n * 2_000, 1_000).on(1, 1));
+    }
+}
+
+#[test]
+fn a_step_in_which_the_cpu_waits_between_launches_takes_no_graph() {
+    let between = action(|fixture, at| waits(fixture, at + 41_000)).unwrap();
+    assert_eq!(between.remedy, "larger-batch", "{between:?}");
+    let why = &between.hypothesis;
+    assert!(why.contains("waits for the GPU 60 times between the launches"), "{why}");
+    assert!(why.contains("20 waits are for all of the device (torch.cuda.synchronize)"), "{why}");
+    let last = action(|fixture, at| waits(fixture, at + 141_000)).unwrap();
+    assert_eq!(last.remedy, "cuda-graph", "after the last launch of a step: {last:?}");
+}
+
+#[test]
+fn without_steps_waits_count_within_a_call_of_the_model() {
+    let remedy = |frame: &str| {
+        let mut fixture = Fixture::default();
+        fixture.push(slice("python_function", frame).at(0, 5_000_000).on(1, 1));
+        for n in 0..100_i64 {
+            let at = n * 50_000;
+            launch(
+                &mut fixture,
+                "at::native::vectorized_elementwise_kernel",
+                n + 1,
+                at,
+                at + 4_000,
+                3_000,
+            );
+            if n % 10 == 5 {
+                waits(&mut fixture, at + 41_000);
+            }
+        }
+        let found = diagnosis(fixture);
+        found.actions.into_iter().find(|one| ["M2", "M3"].contains(&&*one.rule)).unwrap().remedy
+    };
+    assert_eq!(remedy("nn.Module: Net_0"), "larger-batch");
+    assert_eq!(remedy("train.py(10): main"), "cuda-graph", "steps may end there");
+}

@@ -131,6 +131,29 @@ fn a_function_that_launches_nothing_is_named_where_launches_limit() {
 }
 
 #[test]
+fn what_a_forward_pass_does_on_the_cpu_is_not_done_ahead_of_it() {
+    let remedy = |around: &str| {
+        let mut fixture = Fixture::default();
+        fixture.push(slice("python_function", around).on(1, 1).at(0, 28 * MS));
+        let mut at = 1_000;
+        for n in 0..400_i64 {
+            if n % 100 == 50 {
+                let own = slice("python_function", "model/attention.py(363): attention_cpu");
+                fixture.push(own.at(at, 2 * MS).on(1, 1));
+                at += 2 * MS + 10_000;
+            }
+            launch(&mut fixture, "gemm", n + 1, at, at + 4_000, 5_000);
+            at += 50_000;
+        }
+        let found = diagnosis(fixture);
+        let own = found.actions.into_iter().find(|one| one.place.contains("attention_cpu"));
+        own.map(|one| one.remedy)
+    };
+    assert_eq!(remedy("nn.Module: Net_0"), Some("not-on-cpu"), "it may need what the pass made");
+    assert_eq!(remedy("<built-in method run>"), Some("not-in-step"));
+}
+
+#[test]
 fn a_thread_that_waits_for_the_one_that_launches_does_nothing() {
     // The backward pass runs on thread 2, in many short ops; thread 1 is in one call meanwhile.
     let mut fixture = Fixture::default();

@@ -1270,3 +1270,35 @@ fn ranges_of_several_kinds_are_not_called_by_the_name_of_one() {
     assert_eq!(iterations.classes.len(), 2);
     assert_eq!(iterations.section().intro[0], "3 ranges of 2 kinds.", "as long as each other, too");
 }
+
+#[test]
+fn what_saves_less_than_two_runs_differ_is_in_no_report() {
+    let printed = |bound_ns: i64| {
+        let mut found = diagnosis(paced(50_000));
+        let text = "It waits.".to_owned();
+        let own = Finding::fact(diagnosis::Rule::Communication, "exposed", text);
+        found.findings = vec![own.bound(bound_ns).means("Start it earlier.")];
+        let (costs, figures) = found.further();
+        costs.len() + figures.len()
+    };
+    // (The bar is of about a millisecond.)
+    assert_eq!((printed(500), printed(50_000)), (0, 1));
+}
+
+#[test]
+fn kernels_that_another_number_format_replaces_are_said_once() {
+    let found = |name: &str| {
+        let mut fixture = Fixture::default();
+        let device = r#"[{"id": 0, "name": "NVIDIA H100 80GB HBM3", "computeMajor": 9, "computeMinor": 0, "warpSize": 32, "numSms": 132}]"#;
+        fixture.metadata("deviceProperties", device);
+        for n in 0..20_i64 {
+            launch(&mut fixture, name, n + 1, n * 10_000, 1_000_000 + n * 1_000_000, 1_000_000);
+        }
+        diagnosis(fixture)
+    };
+    let floats = found("ampere_sgemm_128x64_tn");
+    assert!(floats.actions.iter().any(|one| one.rule == "M19"), "{:?}", floats.actions);
+    assert_eq!(verdicts(&floats, "kernel_choice"), [""; 0]);
+    let half = found("ampere_fp16_s16816gemm_fp16_128x128_ldg8_f2f_stages_32x5_tn");
+    assert_eq!(verdicts(&half, "kernel_choice"), ["older_generation"]);
+}

@@ -12,6 +12,7 @@ mod sections;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use dialect::kineto;
 use serde::Serialize;
 use timeline::absolute_ns;
 use timeline::intervals::{Interval, both, length, length_within, union, without};
@@ -70,6 +71,9 @@ pub struct IdlePlace {
     /// The part of it in functions that wait for another process or thread; 0 for ops.
     #[serde(skip)]
     pub others_ns: i64,
+    /// The part of it inside calls of modules that have launched before; 0 for places that may launch.
+    #[serde(skip)]
+    pub in_pass_ns: i64,
 }
 
 impl IdlePlace {
@@ -383,6 +387,7 @@ fn by_line(
             n: sum.of_all.n,
             longest_start_ns: sum.of_all.longest_start(trace, nested, parts),
             others_ns: sum.others_ns,
+            in_pass_ns: 0,
             inside: inside.filter(|it| *it != name).map(|it| lines.shown(it)).unwrap_or_default(),
         }
     };
@@ -431,7 +436,8 @@ fn without_launch(
     let nested = slices.closed_frames();
     let others = Others::of(trace);
     let launches = Begins::of(slices, gpu.on(device).filter_map(|one| one.launch));
-    let mut sums: ByName<(i64, u64)> = ByName::new(trace);
+    let is_module = trace.strings.marked(&|name| name.starts_with(kineto::MODULE));
+    let mut sums: ByName<(i64, i64, u64)> = ByName::new(trace);
     for (thread, parts) in parts {
         let mut until_ns = i64::MIN;
         for at in nested.on(*thread) {
@@ -446,14 +452,22 @@ fn without_launch(
             }
             let ns = parts.within(frame.start_ns, frame.end_ns);
             if !launches.any_within(*thread, frame) && ns > 0 && lines.is_written(name) {
+                let mut around = nested.chain(at).skip(1).map(|outer| nested.slices[outer]);
+                let in_pass = around.any(|outer| {
+                    let so_far = HostSlice { end_ns: frame.start_ns, ..outer };
+                    is_module[trace.name(outer.row).0 as usize]
+                        && launches.any_within(*thread, &so_far)
+                });
                 let sum = sums.entry(name);
-                *sum = (sum.0 + ns, sum.1 + 1);
+                *sum = (sum.0 + ns, sum.1 + if in_pass { ns } else { 0 }, sum.2 + 1);
                 until_ns = frame.end_ns;
             }
         }
     }
-    let place =
-        |(name, (ns, n)): (StringId, &(i64, u64))| IdlePlace::new(lines.shown(name), *ns, *n);
+    let place = |(name, (ns, in_pass_ns, n)): (StringId, &(i64, i64, u64))| IdlePlace {
+        in_pass_ns: *in_pass_ns,
+        ..IdlePlace::new(lines.shown(name), *ns, *n)
+    };
     most_first(sums.iter().map(place).collect())
 }
 

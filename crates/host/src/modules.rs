@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use dialect::kineto;
 use serde::Serialize;
+use timeline::intervals::{Interval, union};
 use trace::{BuildIdHasher, StringId};
 
 use crate::frames::{ById, Ids};
@@ -133,6 +134,14 @@ impl Tree {
         names.reverse();
         names.join("/")
     }
+}
+
+/// When outermost modules are called, by start.
+#[must_use]
+pub fn outermost_calls(slices: &Slices<'_>) -> Vec<Interval> {
+    let tree = Tree::of(slices).nested;
+    let outermost = (0..tree.slices.len()).filter(|at| tree.parent(*at).is_none());
+    union(outermost.map(|at| tree.slices[at].interval()).collect())
 }
 
 /// The table of modules.

@@ -388,6 +388,24 @@ mod tests {
     }
 
     #[test]
+    fn where_stacks_slow_the_cpu_the_gpu_may_be_the_limit() {
+        let caution = |kernel_ns: i64| {
+            let mut fixture = Fixture::default();
+            fixture.push(slice("python_function", "train.py(1): main").on(1, 1).at(0, 4 * MS));
+            for at in 0..40_i64 {
+                let begun_ns = at * 100_000;
+                let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).link(at + 1);
+                fixture.push(launch.at(begun_ns + 1_000, 4_000));
+                fixture.push(kernel(ADD).at(begun_ns + 7_000, kernel_ns).link(at + 1));
+            }
+            let said = said(fixture);
+            said.into_iter().find(|text| text.starts_with("The CPU limits the run")).unwrap()
+        };
+        assert!(caution(30_000).ends_with("without them, the GPU's own work may be the limit."));
+        assert!(caution(5_000).ends_with("confirm this in a trace without with_stack."));
+    }
+
+    #[test]
     fn what_a_first_run_does_is_not_told_as_the_run() {
         let said_after = |load_ns: i64| {
             let mut fixture = Fixture::default();

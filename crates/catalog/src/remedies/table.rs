@@ -838,6 +838,14 @@ pub(super) const REMEDIES: &[Remedy] = &[
         gates: Gates { platforms: KNOWN_GPU, ..OPEN },
     },
     Remedy {
+        id: "not-on-cpu",
+        what: "this function on the GPU",
+        action: "Run this function on the GPU, or launch GPU work that does not need its result before it.",
+        why: "The CPU launches nothing meanwhile.",
+        check: "In a new trace, the GPU waits less while the CPU is in this function.",
+        gates: Gates { platforms: KNOWN_GPU, ..OPEN },
+    },
+    Remedy {
         id: "larger-graphs",
         what: "more of the step in graphs",
         action: "Graphs run already: shorten what the CPU does outside them, or put more of the step into them.",

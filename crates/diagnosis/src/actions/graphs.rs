@@ -1,8 +1,10 @@
 //! Whether a graph can launch what is launched one by one.
 
 use host::HostSlice;
-use host::slices::Begins;
+use host::class::Class;
+use host::slices::{Begins, ThreadId};
 use report::units::{percent, plural};
+use timeline::intervals::Interval;
 
 use crate::Facts;
 use crate::facts::unseen;
@@ -22,6 +24,8 @@ pub(super) enum Obstacle {
     Few,
     /// The CPU reads from the GPU so many times, and this share of the launches, in percent, is in pieces between reads that hold few.
     Reads(usize, f64),
+    /// The same with the calls that wait for the GPU, and how many of these wait for all of the device.
+    Waits(usize, f64, usize),
 }
 
 impl Obstacle {
@@ -52,6 +56,19 @@ impl Obstacle {
                  pieces of fewer than {LEAST_LAUNCHES} from one read to the next.",
                 plural(n as u64, "time", "times"),
                 percent(pct)
+            ),
+            Self::Waits(n, pct, of_device) => format!(
+                "A graph cannot launch such a step: the CPU waits for the GPU {} between the launches, and {} of these are in pieces of fewer \
+                 than {LEAST_LAUNCHES} from one wait to the next.{}",
+                plural(n as u64, "time", "times"),
+                percent(pct),
+                match of_device {
+                    0 => String::new(),
+                    n => format!(
+                        " {} for all of the device (torch.cuda.synchronize): remove them where they only measure.",
+                        plural(n as u64, "wait is", "waits are")
+                    ),
+                }
             ),
         })
     }
@@ -84,21 +101,22 @@ pub(super) fn obstacle(facts: &Facts<'_>) -> Option<Obstacle> {
     let is_of = |names: &[bool], one: &HostSlice| names[facts.trace.name(one.row).0 as usize];
     let gloo = named("gloo:");
     let on_cpu = annotations().filter(|one| is_of(&gloo, one)).map(|one| one.start_ns);
-    match n_between_launches(facts, on_cpu) {
+    match n_between_launches(facts, on_cpu, &facts.windows()) {
         0 => {}
         n => return Some(Obstacle::OnCpu(n)),
     }
     let exchanges = [named("alltoall"), named("all_to_all")];
     let is_exchange = |one: &HostSlice| exchanges.iter().any(|names| is_of(names, one));
     if !facts.slices.ops.slices.iter().chain(annotations()).any(is_exchange) {
-        return in_pieces(facts);
+        return by_reads(facts).or_else(|| by_waits(facts));
     }
     let is_read = |one: &&host::links::GpuSlice| {
         let name = facts.slices.name(&one.slice);
         !one.is_kernel && (name.contains("DtoH") || name.contains("DeviceToHost"))
     };
     let reads = facts.gpu.linked().filter(is_read);
-    let n = n_between_launches(facts, reads.filter_map(|one| Some(one.launch?.start_ns)));
+    let reads = reads.filter_map(|one| Some(one.launch?.start_ns));
+    let n = n_between_launches(facts, reads, &facts.windows());
     (n > 0).then_some(Obstacle::Sizes(n))
 }
 
@@ -124,27 +142,55 @@ pub(super) fn broken_by_reads(facts: &Facts<'_>) -> String {
 const APART_PCT: usize = 5;
 
 /// Reads, where most launches of the iterations are in short pieces between them.
-fn in_pieces(facts: &Facts<'_>) -> Option<Obstacle> {
-    let mut reads = read_times(facts);
-    trace::sort(&mut reads);
+fn by_reads(facts: &Facts<'_>) -> Option<Obstacle> {
+    let (n, pct) = in_pieces(facts, &read_times(facts), &facts.windows())?;
+    Some(Obstacle::Reads(n, pct))
+}
+
+/// The same with the calls that wait: no stream can wait for the CPU while it is captured. Without iterations they count within calls of
+/// outermost modules, because between two steps a wait is in no graph's way.
+fn by_waits(facts: &Facts<'_>) -> Option<Obstacle> {
+    let slices = facts.slices;
+    let windows = match facts.iterations {
+        Some(_) => facts.windows(),
+        None => host::modules::outermost_calls(slices),
+    };
+    let is_launch = |call: &&HostSlice| slices.class(call) == Class::Launch;
+    let launches = slices.calls.iter().filter(is_launch).map(|call| slices.thread(call.row));
+    let mut threads: Vec<ThreadId> = launches.collect();
+    trace::sort(&mut threads);
+    threads.dedup();
+    let (_, mut waits) = host::calls::syncs(slices);
+    waits.retain(|call| threads.binary_search(&slices.thread(call.row)).is_ok());
+    let times = |waits: &mut dyn Iterator<Item = &HostSlice>| -> Vec<i64> {
+        waits.map(|call| call.start_ns).collect()
+    };
+    let (n, pct) = in_pieces(facts, &times(&mut waits.iter()), &windows)?;
+    let of_device = |call: &&HostSlice| dialect::calls::synchronizes_device(slices.name(call));
+    let of_device = times(&mut waits.iter().filter(of_device));
+    Some(Obstacle::Waits(n, pct, n_between_launches(facts, of_device.into_iter(), &windows)))
+}
+
+/// How many of these times (sorted) lie between the launches of these windows, and the share of the launches in short pieces between them,
+/// in percent, where that is most of them.
+fn in_pieces(facts: &Facts<'_>, times: &[i64], windows: &[Interval]) -> Option<(usize, f64)> {
     let launches = facts.launch_times();
     let (mut all, mut short) = (0, 0);
-    for (from, to) in facts.windows() {
+    for (from, to) in windows {
         let at = |ns: i64| launches.partition_point(|launch| *launch < ns);
-        let first = reads.partition_point(|read| *read < from);
-        let own = reads[first..].iter().copied().take_while(|read| *read < to);
-        let mut begun = at(from);
-        for end in own.chain([to]) {
+        let first = times.partition_point(|time| time < from);
+        let own = times[first..].iter().copied().take_while(|time| time < to);
+        let mut begun = at(*from);
+        for end in own.chain([*to]) {
             let n = at(end).saturating_sub(begun);
             all += n;
             short += if n < LEAST_LAUNCHES { n } else { 0 };
             begun = begun.max(at(end));
         }
     }
-    let n = n_between_launches(facts, reads.into_iter());
-    let is_obstacle =
-        n > 0 && short as f64 >= MOST * all as f64 && n >= MANY_READS * facts.windows().len();
-    is_obstacle.then(|| Obstacle::Reads(n, timeline::percent(short as i64, all as i64)))
+    let n = n_between_launches(facts, times.iter().copied(), windows);
+    let is_obstacle = n > 0 && short as f64 >= MOST * all as f64 && n >= MANY_READS * windows.len();
+    is_obstacle.then(|| (n, timeline::percent(short as i64, all as i64)))
 }
 
 /// With fewer reads in an iteration its pieces are graphs that can be made by hand.
@@ -152,10 +198,10 @@ const MANY_READS: usize = 3;
 
 /// How many values are read from the GPU in the middle of an iteration: after the last launch, as a loss is, one is in no graph's way.
 fn reads_between_launches(facts: &Facts<'_>) -> usize {
-    n_between_launches(facts, read_times(facts).into_iter())
+    n_between_launches(facts, read_times(facts).into_iter(), &facts.windows())
 }
 
-/// When values are read from the GPU.
+/// When values are read from the GPU, sorted.
 fn read_times(facts: &Facts<'_>) -> Vec<i64> {
     let ops = &facts.slices.ops;
     let is_read = |op: &usize| {
@@ -165,16 +211,22 @@ fn read_times(facts: &Facts<'_>) -> Vec<i64> {
     let mut reads: Vec<usize> = copies.filter_map(|owner| ops.chain(owner).find(is_read)).collect();
     trace::sort(&mut reads);
     reads.dedup();
-    reads.into_iter().map(|read| ops.slices[read].start_ns).collect()
+    let mut times: Vec<i64> = reads.into_iter().map(|read| ops.slices[read].start_ns).collect();
+    trace::sort(&mut times);
+    times
 }
 
-/// How many of these times lie in the middle of an iteration.
-fn n_between_launches(facts: &Facts<'_>, times: impl Iterator<Item = i64>) -> usize {
+/// How many of these times lie in the middle of one of these windows.
+fn n_between_launches(
+    facts: &Facts<'_>,
+    times: impl Iterator<Item = i64>,
+    windows: &[Interval],
+) -> usize {
     let mut times = times.peekable();
     if times.peek().is_none() {
         return 0;
     }
-    let (launches, windows) = (facts.launch_times(), facts.windows());
+    let launches = facts.launch_times();
     let lies_between = |at_ns: &i64| {
         let after = windows.partition_point(|(from, _)| from <= at_ns);
         let window = after.checked_sub(1).and_then(|at| windows.get(at));

@@ -7,6 +7,8 @@ use super::Device;
 
 /// Places on the launching threads from this share of the waiting on are named.
 const PLACE_SHARE: f64 = 0.1;
+/// A line with this much of it is around the others, where their sum is more than all.
+const AROUND: f64 = 0.9;
 /// Waits for others are named from this share of it on.
 const OTHERS_SHARE: f64 = 0.05;
 /// Places that a sentence names.
@@ -51,6 +53,12 @@ impl Device<'_> {
         let mut found: Vec<(&IdlePlace, i64)> =
             own.filter(|(_, ns)| *ns as f64 >= PLACE_SHARE * all as f64).collect();
         trace::sort_by_key(&mut found, |(_, ns)| std::cmp::Reverse(*ns));
+        // (A line around the others, as of the function that is the program, says nothing beside them.)
+        let sum = found.iter().fold(0_i64, |sum, (_, ns)| sum.saturating_add(*ns));
+        let is_around = |ns: i64| ns as f64 >= AROUND * all as f64 && sum > all;
+        if found.len() > 1 && is_around(found[0].1) {
+            found.remove(0);
+        }
         found
     }
 

@@ -161,7 +161,7 @@ fn waiting(waits: &Waits, exposed: i64, who: &str, (compute_ns, bound_ns): (i64,
             let is_less = |ns: &i64| (*ns as f64) < LEAST_SAVED * waits.exposed_ns as f64;
             let late = match waits.saves_ns.filter(is_less) {
                 Some(ns) => format!(
-                    " Without the waiting this {who} would be done {} sooner at most: its own launches come no earlier.",
+                    " Without the waiting this {who} would be done {} sooner at most: its own launches come no earlier. The bound leaves the waiting out.",
                     time(ns)
                 ),
                 None => String::new(),

@@ -89,7 +89,9 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         // (Of a run that waits for something else, they are a figure; and what another stream hides costs nothing.)
         found.push(if of_window(sum.device_ns) < LEAST_SHARE {
             match verdict {
-                "h2d_pageable" => finding.means(meaning),
+                "h2d_pageable" => {
+                    finding.aside(of_window(sum.device_ns) < crate::LEAST_SHARE).means(meaning)
+                }
                 _ => finding,
             }
         } else if of_window(bound_ns) < LEAST_SHARE {
@@ -277,7 +279,7 @@ impl Sum {
 
 /// Casts of other ops, which are the model's own, below this share of those of autocast: then gradients are of the latter.
 const FEW: f64 = 0.1;
-const AUTOCAST: &str = "Autocast makes them: it casts weights of 32 bits for the ops that it runs in 16, and their gradients back. With parameters in bf16 they go away; then the optimizer has to keep what bf16 cannot.";
+const AUTOCAST: &str = "Autocast makes them: it casts weights of 32 bits for the ops that it runs in 16, and their gradients back. With parameters in bf16 they go away; then the optimizer must keep a copy of the weights in 32 bits.";
 
 /// Whether autocast makes nearly all of these casts.
 fn is_by_autocast(places: &[CopyPlace]) -> bool {

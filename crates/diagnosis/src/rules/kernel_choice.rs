@@ -125,6 +125,8 @@ fn of_device(facts: &Facts<'_>, device: &Device<'_>, capability: Option<u32>) ->
     let mut old: BTreeMap<(&'static str, &'static str), Sum> = BTreeMap::new();
     // By name of a kernel: whether it is narrow, and what it was built for.
     let mut known = BTreeMap::new();
+    // (An action on their number format replaces them, and says so with its bound.)
+    let is_replaced = super::precision::is_advised(facts);
     for one in device.slices().filter(|one| one.is_kernel) {
         let (is_narrow, built) =
             *known.entry(facts.trace.name(one.slice.row)).or_insert_with(|| {
@@ -134,7 +136,7 @@ fn of_device(facts: &Facts<'_>, device: &Device<'_>, capability: Option<u32>) ->
         if is_narrow {
             narrow.add(facts, one);
         }
-        if let Some(built) = built {
+        if let Some(built) = built.filter(|built| !is_replaced || !built.multiplies_floats()) {
             old.entry((built.generation, built.remedy)).or_default().add(facts, one);
         }
     }

@@ -1,5 +1,6 @@
 //! M12: memory from `[memory]` events: the peak, and growth from step to step.
 
+use catalog::remedies::RunType;
 use host::memory::{OfDevice, by_device};
 use report::units::{bytes, count, percent};
 
@@ -25,7 +26,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             let reserved = row.peak_total_reserved.unwrap_or_default();
             let flat = row.reserved_increases + row.reserved_decreases == 0;
             // (Engines reserve a part of the device by setting, for their cache of keys and values.)
-            if flat && super::copies::serves(facts) {
+            if flat && (super::copies::serves(facts) || infers(facts)) {
                 continue;
             }
             let flat = if flat { ", which does not change" } else { "" };
@@ -59,6 +60,11 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     }
     found.extend(super::phases::check(facts));
     found
+}
+
+/// Whether nothing is trained: then what is reserved from the start is that of an engine of its own, which no rule knows.
+fn infers(facts: &Facts<'_>) -> bool {
+    facts.triage.run_facts.run == Some(RunType::Inference)
 }
 
 /// Of the wall time in percent: from this on a run waits for its data.

@@ -118,7 +118,7 @@ fn launches_limit(facts: &Facts<'_>) -> bool {
 }
 
 /// Whether an action says more than this rule.
-fn is_advised(facts: &Facts<'_>) -> bool {
+pub(super) fn is_advised(facts: &Facts<'_>) -> bool {
     is_worth_it(facts) && facts.devices().all(|device| device.is_told())
 }
 

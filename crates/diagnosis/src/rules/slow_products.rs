@@ -1,5 +1,6 @@
 //! M14: products of a size that the library's kernel runs slower than other sizes of the same run, without a reason in the sizes.
 
+use catalog::devices::Format;
 use host::rates::ShapeRate;
 use report::units::{percent, plural, time};
 
@@ -51,8 +52,11 @@ pub(super) fn slow_products(facts: &Facts<'_>) -> Option<Finding> {
             .iter()
             .any(|row| row.name == own.name && own.dims.ends_with(&row.dims))
     };
+    // (In another number format other kernels run them: both gains are of the same time.)
+    let is_replaced = super::precision::is_advised(facts);
+    let keeps_kernel = |own: &&ShapeRate| !is_replaced || own.format != Format::F32.id();
     let counts = |own: &&ShapeRate| own.ops.len() >= LEAST_CALLS && is_aligned(own);
-    let slow = all.iter().filter(counts).filter_map(|own| {
+    let slow = all.iter().filter(counts).filter(keeps_kernel).filter_map(|own| {
         let best = best_of(own, all)?;
         Some(Slow { own, best })
     });

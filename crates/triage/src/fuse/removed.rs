@@ -90,9 +90,9 @@ pub(super) fn removed(
         added = Some((additions.len() as u64, ns)).filter(|(n, _)| *n > 0);
         removed.extend(additions);
     }
-    let mut twins_ns = None;
+    let mut twins = None;
     if fusion.layout {
-        twins_ns = Some(fusion.twins_ns(candidate.stage)).filter(|ns| *ns > 0);
+        twins = Some(fusion.twins(candidate.stage)).filter(|(ns, _)| *ns > 0);
     }
     trace::sort(&mut removed);
     removed.dedup_by_key(|part| part.slice);
@@ -110,7 +110,7 @@ pub(super) fn removed(
         attention_ns,
         latency_ns: fusion.latency_ns,
         one_pass: fusion.keeps == Keeps::OnePass,
-        twins_ns,
+        twins,
         added,
         nodes,
     };
@@ -213,14 +213,17 @@ impl<'a> Fusion<'a> {
     }
 
     /// The exposed time of the kernels of a stage that have a twin for the other layout. They still do their work there, faster or slower, so
-    /// that none of it is known to go away.
-    fn twins_ns(&self, stage: usize) -> i64 {
+    /// that none of it is known to go away. With whether convolutions are among them.
+    fn twins(&self, stage: usize) -> (i64, bool) {
         let lanes = self.lanes;
         let of_stage = lanes.runs.iter().filter(|run| run.stage == stage);
         let slices = of_stage.flat_map(|run| lanes.order.get(run.from..run.to)).flatten().copied();
         let name = |at: &u32| lanes.name_of(lanes.code_of_slice(*at).work);
         let twins = slices.filter(|at| catalog::is_channels_first(name(at)));
-        twins.fold(0_i64, |sum, at| sum.saturating_add(self.exposed_ns(at)))
+        twins.fold((0_i64, false), |(ns, convolves), at| {
+            let is_one = self.category(at) == Category::Conv;
+            (ns.saturating_add(self.exposed_ns(at)), convolves || is_one)
+        })
     }
 
     fn exposed_ns(&self, at: u32) -> i64 {

@@ -236,7 +236,7 @@ fn gain(advice: &Advice, wall: &Wall) -> Gain {
         attention_ns,
         latency_ns,
         one_pass,
-        twins_ns,
+        twins,
         added,
         nodes,
     } = advice.rule;
@@ -259,10 +259,14 @@ fn gain(advice: &Advice, wall: &Wall) -> Gain {
         }
         (None, None) => "the exposed time of these kernels and of the gaps between them, without what a fused kernel still takes".to_owned(),
     };
-    let twins = twins_ns.map_or_else(String::new, |ns| {
+    let twins = twins.map_or_else(String::new, |(ns, convolves)| {
         format!(
-            "; not counted are {} of batch norms and poolings, which run other kernels in channels_last, faster or slower",
-            units::time(ns)
+            "; not counted are {} of {}, which run other kernels in channels_last, faster or slower",
+            units::time(ns),
+            match convolves {
+                true => "batch norms, poolings and convolutions (MIOpen's Winograd kernels)",
+                false => "batch norms and poolings",
+            }
         )
     });
     let added = added.map_or_else(String::new, |(n, ns)| {

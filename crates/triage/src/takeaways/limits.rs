@@ -10,6 +10,10 @@ use timeline::percent;
 
 /// Gaps before a stage's late launches are worth a sentence from this share of the GPU span on, in percent.
 const LIMIT_PCT: f64 = 10.0;
+/// How many times as long a step took with Python stacks as without the profiler, at most, and the busy share from which a device limits the
+/// run itself: as the diagnosis judges it (docs/measured.md).
+const WITH_STACKS: f64 = 4.6;
+const BUSY: f64 = 0.8;
 /// GPU time blocked from which the pace of launches says nothing, in percent of the span.
 pub(crate) const BLOCKED_PCT: f64 = 10.0;
 
@@ -69,10 +73,15 @@ impl Limits {
         let late_ns = bound.iter().fold(0_i64, |sum, row| sum.saturating_add(row.late_ns));
         let own = |row: &&StageRow| row.late_ns as f64 * 100.0 / row.late_pct;
         let own_ns: f64 = bound.iter().map(own).sum();
-        let caution = if coverage.has_frames {
-            " Recording Python stacks slows the CPU down: confirm this in a trace without with_stack."
-        } else {
-            ""
+        let is_busy = coverage.busy_ns as f64 * WITH_STACKS >= span_ns as f64 * BUSY;
+        let caution = match coverage.has_frames {
+            true if is_busy => {
+                " Recording Python stacks slows the CPU down: without them, the GPU's own work may be the limit."
+            }
+            true => {
+                " Recording Python stacks slows the CPU down: confirm this in a trace without with_stack."
+            }
+            false => "",
         };
         Some(Self {
             parts,

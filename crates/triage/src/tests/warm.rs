@@ -77,6 +77,11 @@ fn batch_norms_and_poolings_do_not_go_away_with_the_layout_changes() {
     let (alone, with) = (of(TRANSPOSED), of(&[TO_NHWC, CONV, TO_NCHW, NORM]));
     assert!(with.rationale.contains("not counted are 4.00 ms of batch norms"), "{with:?}");
     assert!(!alone.rationale.contains("not counted"), "{}", alone.rationale);
+    let winograd =
+        of(&[TO_NHWC, CONV, TO_NCHW, "miopenSp3AsmConv_v30_3_1_gfx9_fp16_dot2_edc_f2x3_stride1"]);
+    let convolves =
+        "4.00 ms of batch norms, poolings and convolutions (MIOpen's Winograd kernels), which";
+    assert!(winograd.rationale.contains(convolves), "{}", winograd.rationale);
     // (The changes of four steps and gaps, and nothing of the 40 norms of 100 us.)
     let [alone_ns, with_ns] = [alone, with].map(|row| row.savings_bound_ns.unwrap());
     assert!(with_ns.abs_diff(alone_ns) < MS as u64, "{alone_ns} and {with_ns}");
