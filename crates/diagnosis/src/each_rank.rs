@@ -84,8 +84,10 @@ fn headline(facts: &Facts<'_>, parts: &[(Vec<String>, Diagnosis)]) -> Option<Str
         Some((own, late_sentence(facts, device)?))
     });
     match late {
-        Some(((_, part), sentence)) => {
-            Some([&*sentence, part.headline.as_deref().unwrap_or_default()].join(" "))
+        Some(((_, part), (sentence, is_first))) => {
+            let own = part.headline.as_deref().unwrap_or_default();
+            let both = if is_first { [&*sentence, own] } else { [own, &*sentence] };
+            Some(both.join(" ").trim().to_owned())
         }
         None => parts
             .iter()
@@ -94,8 +96,9 @@ fn headline(facts: &Facts<'_>, parts: &[(Vec<String>, Diagnosis)]) -> Option<Str
     }
 }
 
-/// That the other devices wait for one, where that is much of the wall time.
-fn late_sentence(facts: &Facts<'_>, device: &str) -> Option<String> {
+/// That the other devices wait for one, where that is much of the wall time; and whether it is the first thing to say: not where most of
+/// the waiting costs nothing, because the others launch as late.
+fn late_sentence(facts: &Facts<'_>, device: &str) -> Option<(String, bool)> {
     let late = facts.matched.device(device)?;
     let waits = facts
         .matched
@@ -104,15 +107,35 @@ fn late_sentence(facts: &Facts<'_>, device: &str) -> Option<String> {
     let (most, name) = waits.max()?;
     let of_it = |row: &&WallRow| row.device == name;
     let whole: i64 = facts.wall.iter().filter(of_it).map(|row| row.total_ns).sum();
-    let is_much = whole > 0 && most as f64 >= LEAST_WAITING * whole as f64;
-    is_much.then(|| {
-        format!(
-            "{} for GPU {device}, the last to join {} of {} collectives: GPU {name} for {} ({} of its wall time).",
-            if facts.matched.devices().count() > 2 { "The other GPUs wait" } else { "The other GPU waits" },
-            count(late.n_last as u64),
-            count(late.n as u64),
-            time(most),
-            percent(timeline::percent(most, whole))
-        )
+    if whole <= 0 || (most as f64) < LEAST_WAITING * whole as f64 {
+        return None;
+    }
+    let is_several = facts.matched.devices().count() > 2;
+    let (n_last, n) = (count(late.n_last as u64), count(late.n as u64));
+    let bound = late_rank::finding(&facts.matched, &facts.wall, facts.gpu)
+        .and_then(|found| found.bound_ns)
+        .filter(|_| late_rank::others_are_limited(&facts.matched, device));
+    Some(match bound {
+        Some(bound) => (
+            format!(
+                "GPU {device} is the last to join {n_last} of {n} collectives, which costs {} at most ({}): {} for it for up to {}, but {} \
+                 launches come no earlier.",
+                time(bound),
+                percent(timeline::percent(bound, whole)),
+                if is_several { "the other GPUs wait" } else { "the other GPU waits" },
+                time(most),
+                if is_several { "their own" } else { "its own" }
+            ),
+            false,
+        ),
+        None => (
+            format!(
+                "{} for GPU {device}, the last to join {n_last} of {n} collectives: GPU {name} for {} ({} of its wall time).",
+                if is_several { "The other GPUs wait" } else { "The other GPU waits" },
+                time(most),
+                percent(timeline::percent(most, whole))
+            ),
+            true,
+        ),
     })
 }

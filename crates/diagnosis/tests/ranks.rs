@@ -9,8 +9,8 @@ use trace::{Collective, Details, Trace};
 use triage::{Sources, TriageOptions, triage};
 
 /// Two ranks in one file that call three collectives of all. The second one launches its products later each time, because its
-/// thread is busy.
-fn two_ranks() -> (Fixture, Details) {
+/// thread is busy. Whether the first one launches its next ones when its all-reduce is done, or no earlier than it does for a reason of its own.
+fn two_ranks(waits: bool) -> (Fixture, Details) {
     let (mut fixture, mut details) = (Fixture::default(), Details::default());
     let (name, kind) =
         (details.texts.intern("allreduce"), details.texts.intern("Float;0;[0, 1];[];[];"));
@@ -35,7 +35,7 @@ fn two_ranks() -> (Fixture, Details) {
             let row = push(&mut fixture, ring);
             details.collective_of.push((row, 0));
             // (The first rank waits in a call while the second one works.)
-            if rank == 0 {
+            if rank == 0 && waits {
                 push(&mut fixture, on("cudaStreamSynchronize").at(at + 20_000, 590_000));
             }
             id += 2;
@@ -44,19 +44,21 @@ fn two_ranks() -> (Fixture, Details) {
     (fixture, details)
 }
 
-#[test]
-fn each_rank_of_a_file_is_told_of_by_its_own_threads_and_the_late_one_is_named() {
-    let (fixture, details) = two_ranks();
-    let trace = fixture.finish();
+fn diagnosed(trace: &Trace, details: &Details) -> diagnosis::Diagnosis {
     let triage_of = |part: &Trace| {
-        let sources = Sources { details: Some(&details), ..Sources::default() };
+        let sources = Sources { details: Some(details), ..Sources::default() };
         triage(part, &TriageOptions::default(), &sources)
     };
-    let index = HostIndex::of(&trace);
-    let report = host::host(&index, &details);
-    let triaged = triage_of(&trace);
-    let found =
-        diagnosis::diagnose_ranks(&Facts::of(&index, &details, &report, &triaged), &triage_of);
+    let index = HostIndex::of(trace);
+    let report = host::host(&index, details);
+    let triaged = triage_of(trace);
+    diagnosis::diagnose_ranks(&Facts::of(&index, details, &report, &triaged), &triage_of)
+}
+
+#[test]
+fn each_rank_of_a_file_is_told_of_by_its_own_threads_and_the_late_one_is_named() {
+    let (fixture, details) = two_ranks(true);
+    let found = diagnosed(&fixture.finish(), &details);
     // Only device 0 stands still after a call of its own thread.
     let waits = |device: &str| {
         let mut rows = found.wall.iter().filter(|row| row.device == device);
@@ -81,6 +83,21 @@ fn each_rank_of_a_file_is_told_of_by_its_own_threads_and_the_late_one_is_named()
     // Device 0 communicates alone for 490 us a step, 400 of it until device 1 joins.
     // (A wait for the GPU counts for all threads of a file: without it the launches for device 1 might come sooner, too. Its own allow 90 us.)
     assert_eq!(exposed, [("0", "exposed", Some(270_000)), ("1", "exposed", Some(190_000))]);
+}
+
+#[test]
+fn a_late_rank_costs_only_what_the_launches_of_the_others_let_go_away() {
+    let (fixture, details) = two_ranks(false);
+    let found = diagnosed(&fixture.finish(), &details);
+    let headline = found.headline.unwrap_or_default();
+    assert!(headline.starts_with("GPU 1 stands still in the gaps between launches"), "{headline}");
+    let costs = "GPU 1 is the last to join 3 of 3 collectives, which costs 500 µs at most (19.3%): the other GPU waits for it for up to \
+                 1.20 ms, but its own launches come no earlier.";
+    assert!(headline.ends_with(costs), "{headline}");
+    let late = found.findings.iter().find(|one| one.rule.id() == "late_rank").expect("it is late");
+    assert_eq!((late.device.as_deref(), late.bound_ns), (Some("1"), Some(500_000)));
+    let meaning = "Most of their waiting costs nothing: their own launches come no earlier. It runs as many kernels as they do.";
+    assert_eq!(late.meaning, meaning, "the other one has such gaps beside its all-reduces");
 }
 
 #[test]

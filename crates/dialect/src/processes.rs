@@ -49,11 +49,20 @@ pub fn is_cpu_collective(name: &str) -> bool {
     [GLOO, BARRIER].iter().chain(&SENDERS).any(|part| name.contains(part))
 }
 
+/// Whether an op or an annotation of this name is a call of an all-to-all, which NCCL runs as kernels that send and receive.
+#[must_use]
+pub fn is_all_to_all(name: &str) -> bool {
+    ALL_TO_ALL.contains(&name)
+}
+
 /// Whether a frame is of PyTorch's data loader, which waits for workers of its own.
 #[must_use]
 pub fn loads_data(frame: &str) -> bool {
     frame.contains("torch/utils/data/dataloader.py(")
 }
+
+/// Calls of an all-to-all: the annotation of PyTorch's NCCL backend, and its ops for one tensor and for lists of them.
+const ALL_TO_ALL: [&str; 3] = ["nccl:all_to_all", "c10d::alltoall_base_", "c10d::alltoall_"];
 
 #[cfg(test)]
 mod tests {

@@ -18,6 +18,7 @@ impl RankCalls {
             file,
             world_size,
             recorded,
+            begins_ns,
             kinds,
             exposed,
             kernels,
@@ -32,6 +33,7 @@ impl RankCalls {
         to.text(file);
         to.option(*world_size);
         to.intervals(recorded.as_slice());
+        to.option(*begins_ns);
         to.count(kinds.len());
         for Kind { key, group_size, is_broadcast, calls } in kinds {
             to.text(key);
@@ -69,6 +71,7 @@ impl RankCalls {
         let name = from.text()?;
         let (rank, file, world_size) = (from.int()?, from.text()?, from.option()?);
         let recorded = from.intervals()?.first().copied();
+        let begins_ns = from.option()?;
         let kinds = from.each(|from| {
             Some(Kind {
                 key: from.text()?,
@@ -96,6 +99,7 @@ impl RankCalls {
             file,
             world_size,
             recorded,
+            begins_ns,
             kinds,
             exposed,
             kernels,
@@ -223,6 +227,7 @@ mod tests {
                 rank,
                 world_size,
                 recorded: exposed.first().copied(),
+                begins_ns: launch_ns,
                 kinds: vec![Kind { key: file.clone(), group_size: world_size, is_broadcast, calls: calls.clone() }],
                 kernels: calls.iter().copied().map(kernel).collect(),
                 on_cpu: vec![CpuKind { name: file.clone(), size: file.clone(), calls }],

@@ -1,14 +1,14 @@
 //! The collectives of one device or rank, and when its CPU is late.
 
 use crate::listed::groups_of;
-use dialect::processes::is_cpu_collective;
+use dialect::processes::{is_all_to_all, is_cpu_collective};
 use host::class::Class;
 use host::links::{DeviceId, GpuSide, GpuSlice};
-use host::slices::Family;
+use host::slices::{Family, Nested};
 use host::{HostIndex, HostSlice, Slices};
 use timeline::device::distributed;
 use timeline::intervals::{Interval, union, without};
-use trace::{Collective, Details, OpInputs, Trace, TrackId};
+use trace::{Collective, Details, OpInputs, TrackId};
 
 /// Collectives that no rank leaves before all have joined, as parts of PyTorch's names in lower case and without signs.
 const ALL_WAIT: [&str; 4] = ["allreduce", "allgather", "reducescatter", "alltoall"];
@@ -29,6 +29,8 @@ const ALL_WAIT_BY_NAME: [&str; 7] = [
 /// last one begins its own, because that one has sent.
 pub(crate) const DEEP_EP: &str = "deep_ep::";
 const DEEP_EP_EXCHANGES: [&str; 2] = ["::dispatch", "::combine"];
+/// What NCCL's kernels that send and receive are called where their launch lies in a call of an all-to-all: as PyTorch annotates that call.
+const ALL_TO_ALL: &str = "nccl:all_to_all";
 /// Collectives that a rank leaves when it has received and sent on.
 const SOME_WAIT: &str = "broadcast";
 /// The member of the file that its times are relative to, in ns since 1970 (Kineto since 2024).
@@ -47,6 +49,8 @@ pub struct RankCalls {
     pub(crate) world_size: Option<i64>,
     /// When the file was recorded: from its first slice to the end of its last; `None` without any.
     pub(crate) recorded: Option<Interval>,
+    /// When its CPU's first op, function or annotation begins: a thread is recorded from the begin of the recording on.
+    pub(crate) begins_ns: Option<i64>,
     pub(crate) kinds: Vec<Kind>,
     /// When it runs no kernel but communication.
     pub(crate) exposed: Vec<Interval>,
@@ -110,8 +114,10 @@ impl RankCalls {
         let own = Self::within(slices, gpu, details, rank.to_string(), (None, shift), &on_all);
         let times = || slices.all.iter().map(|(slice, _)| slice.interval());
         let (first, last) = (times().map(|(from, _)| from).min(), times().map(|(_, to)| to).max());
+        let begins = calls_named(slices, &|_| true).map(|slice| slice.start_ns).min();
         Self {
             rank,
+            begins_ns: begins.map(|at| at.saturating_add(shift)),
             file: file.to_owned(),
             world_size: distributed(trace).1,
             groups: groups_of(trace, rank),
@@ -152,6 +158,7 @@ impl RankCalls {
             kernel.times = moved(kernel.times, by_ns);
             kernel.launch_ns = kernel.launch_ns.map(|at| at.saturating_add(by_ns));
         }
+        own.begins_ns = own.begins_ns.map(|at| at.saturating_add(by_ns));
         own.shift_ns = own.shift_ns.map(|shift| shift.saturating_add(by_ns));
         own
     }
@@ -171,11 +178,13 @@ impl RankCalls {
         };
         let times = |one: &GpuSlice| moved(one.slice.interval(), shift);
         let mut kinds: Vec<Kind> = Vec::new();
-        let mut names = Names::of(slices.trace, details);
+        let mut names = Names::of(slices, details);
         for one in own().filter(|one| one.is_communication) {
             let Some(at) = names.kind(one, &mut kinds) else { continue };
             kinds[at].calls.push(times(one));
         }
+        // (Those of which all kernels turned out to be of an all-to-all.)
+        kinds.retain(|kind| !kind.calls.is_empty());
         kinds.iter_mut().for_each(|kind| trace::sort(&mut kind.calls));
         let device_id = device.and_then(|device| DeviceId::try_from(device).ok());
         let (communication, others) = gpu.communication(slices.trace, device_id);
@@ -214,15 +223,21 @@ impl OnCpu {
 /// A call, and what is recorded of its message.
 type Call = (Interval, Option<OpInputs>);
 
-/// The calls in which the CPU waits for those of other ranks, by function and size; of calls in each other the outermost.
-fn cpu_calls(slices: &Slices<'_>, details: &Details, shift: i64) -> Vec<CpuKind> {
-    let is_one = slices.trace.strings.marked(&is_cpu_collective);
-    let name_of = |slice: &HostSlice| slices.trace.name(slice.row);
+/// The ops, functions and annotations of the CPU with such a name.
+fn calls_named<'a>(
+    slices: &'a Slices<'_>,
+    is_so: &dyn Fn(&str) -> bool,
+) -> impl Iterator<Item = HostSlice> + 'a {
+    let is_one = slices.trace.strings.marked(is_so);
     // (The profiler's copy of an annotation around work on the GPU has its name, and is no call.)
     let on_cpu = |family: Family| matches!(family, Family::Op | Family::Frame | Family::Annotation);
-    let all = slices.all.iter().filter(|(_, family)| on_cpu(*family)).map(|(slice, _)| *slice);
-    let own = all.filter(|slice| is_one.get(name_of(slice).0 as usize) == Some(&true));
-    let nested = slices.nest(own.collect());
+    let all = slices.all.iter().filter(move |(_, family)| on_cpu(*family)).map(|(slice, _)| *slice);
+    all.filter(move |slice| is_one.get(slices.trace.name(slice.row).0 as usize) == Some(&true))
+}
+
+/// The calls in which the CPU waits for those of other ranks, by function and size; of calls in each other the outermost.
+fn cpu_calls(slices: &Slices<'_>, details: &Details, shift: i64) -> Vec<CpuKind> {
+    let nested = slices.nest(calls_named(slices, &is_cpu_collective).collect());
     let mut functions: Vec<(&str, Vec<Call>)> = Vec::new();
     for (at, slice) in nested.slices.iter().enumerate() {
         if nested.parent(at).is_some() {
@@ -292,17 +307,21 @@ fn waits_for_gpu(slices: &Slices<'_>, call: &HostSlice) -> bool {
 
 /// Finds the kind of a kernel of communication, each kind once.
 struct Names<'a> {
-    trace: &'a Trace,
+    slices: &'a Slices<'a>,
     details: &'a Details,
+    /// The calls of all-to-alls.
+    all_to_all: Nested,
     /// By recorded collective, and by name of a kernel: its kind; `None` for one that tells nothing.
     of_collective: Vec<Option<Option<usize>>>,
     of_name: Vec<Option<Option<usize>>>,
 }
 
 impl<'a> Names<'a> {
-    fn of(trace: &'a Trace, details: &'a Details) -> Self {
+    fn of(slices: &'a Slices<'a>, details: &'a Details) -> Self {
         let of_collective = vec![None; details.collectives.len()];
-        Self { trace, details, of_collective, of_name: vec![None; trace.strings.len()] }
+        let of_name = vec![None; slices.trace.strings.len()];
+        let all_to_all = slices.nest(calls_named(slices, &is_all_to_all).collect());
+        Self { slices, details, all_to_all, of_collective, of_name }
     }
 
     /// The kind's place in `kinds`, to which it is added; `None` for a kernel that tells nothing.
@@ -310,12 +329,37 @@ impl<'a> Names<'a> {
         let recorded = self.details.collective(one.slice.row).map(|at| at as usize);
         let of = recorded.and_then(|at| Some((at, self.details.collectives.get(at)?)));
         let Some((at, of)) = of else {
-            let name = self.trace.name(one.slice.row);
+            let trace = self.slices.trace;
+            let name = trace.name(one.slice.row);
             let known = self.of_name.get_mut(name.0 as usize)?;
-            return *known.get_or_insert_with(|| by_name(self.trace.strings.get(name), kinds));
+            let named = *known.get_or_insert_with(|| by_name(trace.strings.get(name), kinds));
+            return match named.filter(|at| kinds[*at].is_send_recv() && self.is_all_to_all(one)) {
+                Some(_) => Some(place_of(Kind::by_name(ALL_TO_ALL), kinds)),
+                None => named,
+            };
         };
         let known = self.of_collective.get_mut(at)?;
         *known.get_or_insert_with(|| recorded_kind(self.details, of, kinds))
+    }
+
+    /// Whether the launch of a kernel lies in a call of an all-to-all.
+    fn is_all_to_all(&self, one: &GpuSlice) -> bool {
+        one.launch.is_some_and(|call| {
+            let calls = self.all_to_all.on(self.slices.thread(call.row));
+            let own = &self.all_to_all.slices[calls.clone()];
+            let n = own.partition_point(|one| one.start_ns <= call.start_ns);
+            let last = n.checked_sub(1).map(|before| calls.start + before);
+            let mut around =
+                std::iter::successors(last, |at| self.all_to_all.parent(*at).map(usize::from));
+            around.any(|at| self.all_to_all.slices[at].holds(call.start_ns))
+        })
+    }
+}
+
+impl Kind {
+    /// Of kernels of which only the name is recorded.
+    fn by_name(key: &str) -> Self {
+        Self { key: key.to_owned(), group_size: None, is_broadcast: false, calls: Vec::new() }
     }
 }
 
@@ -325,14 +369,10 @@ fn by_name(name: &str, kinds: &mut Vec<Kind>) -> Option<usize> {
     let exchanges = || DEEP_EP_EXCHANGES.iter().any(|part| name.contains(part));
     if name.contains(DEEP_EP) && exchanges() {
         // (One kind for all of them: it is named, and its calls are not compared.)
-        let key = DEEP_EP.to_owned();
-        let kind = Kind { key, group_size: None, is_broadcast: false, calls: Vec::new() };
-        return Some(place_of(kind, kinds));
+        return Some(place_of(Kind::by_name(DEEP_EP), kinds));
     }
     let all_wait = ALL_WAIT_BY_NAME.iter().any(|part| plain.contains(part));
-    let kind =
-        Kind { key: name.to_owned(), group_size: None, is_broadcast: false, calls: Vec::new() };
-    all_wait.then(|| place_of(kind, kinds))
+    all_wait.then(|| place_of(Kind::by_name(name), kinds))
 }
 
 fn recorded_kind(details: &Details, of: &Collective, kinds: &mut Vec<Kind>) -> Option<usize> {

@@ -8,6 +8,7 @@
 //! * it knows nothing of triage and of findings.
 
 mod axes;
+mod begins;
 mod by_group;
 mod bytes;
 mod calls;

@@ -171,6 +171,7 @@ fn rows(
     let mut waits = vec![Waits::default(); n];
     // By waiting rank and then by the last one.
     let mut waiting: Vec<Vec<Awaited>> = vec![Vec::new(); n * n];
+    let mut joined: Vec<Vec<Interval>> = vec![Vec::new(); n];
     for of_all in matches.iter().flat_map(|found| &found.calls) {
         let starts = || of_all.iter().map(|(at, (start, _))| (*start, *at));
         let Some((last_ns, last)) = starts().max() else { continue };
@@ -192,6 +193,7 @@ fn rows(
         }
         for (at, (start, end)) in of_all {
             waits[*at].n += 1;
+            joined[*at].push((*start, *end));
             if *at != last && is_wanted(*at) {
                 let until_ns = last_ns.min(*end);
                 // (Until the next to last has joined, it waits for that one, too.)
@@ -202,8 +204,8 @@ fn rows(
     }
     let wanted = waits.into_iter().enumerate().filter(|(at, own)| own.n > 0 && is_wanted(*at));
     let row = |(at, own): (usize, Waits)| {
-        let of_rank = &mut waiting[at * n..(at + 1) * n];
-        (ranks[at].name.clone(), own.waiting(ranks, at, of_rank, replays))
+        let times = (&mut waiting[at * n..(at + 1) * n], std::mem::take(&mut joined[at]));
+        (ranks[at].name.clone(), own.waiting(ranks, at, times, replays))
     };
     wanted.map(row).collect()
 }

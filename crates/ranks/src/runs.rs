@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 
 use report::Section;
 use report::units::{plural, time};
-use timeline::intervals::Interval;
+use timeline::intervals::{Interval, length, union};
 
 use crate::calls::RankCalls;
 use crate::known::Known;
@@ -130,21 +130,22 @@ impl<'a> OneRun<'a> {
         self.run.members.contains(&file)
     }
 
-    /// The file of the rank for which each other one waits most, for a tenth of its kernels' time or more.
+    /// The file of the rank for which the others wait, as the sentence says it, where one of them waits for it for a tenth of its kernels'
+    /// time or more.
     #[must_use]
     pub fn late_file(&self) -> Option<usize> {
-        let rows = self.compared().ranks;
-        let waits = rows.iter().filter(|row| {
-            row.most_ns
-                .is_some_and(|ns| ns > 0 && ns.saturating_mul(LEAST_WAIT_PART) >= row.busy_ns)
-        });
-        let mut names: Vec<&str> = waits.clone().map(|row| row.most.as_str()).collect();
-        trace::sort(&mut names);
-        names.dedup();
-        let [late] = names[..] else { return None };
-        let n_waiting = waits.filter(|row| row.rank != late).count();
-        let file = self.run.members.iter().copied().find(|at| self.files[*at].name == late);
-        file.filter(|_| n_waiting + 1 == rows.len())
+        let ranks = self.ranks();
+        let matched = Matched::of_all(&ranks, self.known(), None);
+        let (late, _) = matched.latest()?;
+        let is_long = |rank: &&RankCalls| {
+            let wait = matched.device(&rank.name).and_then(|waits| waits.exposed_for(late));
+            let busy = union(rank.kernels.iter().map(|kernel| kernel.times).collect());
+            wait.is_some_and(|wait| {
+                wait.ns > 0 && wait.ns.saturating_mul(LEAST_WAIT_PART) >= length(&busy)
+            })
+        };
+        ranks.iter().any(is_long).then_some(())?;
+        self.run.members.iter().copied().find(|at| self.files[*at].name == late)
     }
 
     /// What the rank of the file that is told of waits for the others, as that of its device.

@@ -1,6 +1,6 @@
 //! What a device or rank waits for the others.
 
-use timeline::intervals::{Interval, both, length, union};
+use timeline::intervals::{Interval, both, length, union, without};
 
 use crate::calls::RankCalls;
 
@@ -13,6 +13,8 @@ pub struct Waits {
     pub n_last: usize,
     /// Time in which only communication runs here and a later device has not joined, in ns.
     pub exposed_ns: i64,
+    /// Time in which only communication runs here, by collectives that were matched and that all have joined, in ns: transfer.
+    pub transfer_ns: i64,
     /// How much sooner its last kernel would end without, at most: less where its own launches come no earlier. `None` where it was not
     /// asked for.
     pub saves_ns: Option<i64>,
@@ -54,13 +56,13 @@ impl Waits {
         self.exposed_for.iter().find(|wait| wait.last == last)
     }
 
-    /// The same with what it waits for each of the others: `waiting` are the times by the one that comes last. `replays`: with what that
-    /// saves.
+    /// The same with what it waits for each of the others: `waiting` are the times by the one that comes last, and `matched` those of its
+    /// kernels that were matched. `replays`: with what that saves.
     pub(crate) fn waiting(
         self,
         ranks: &[&RankCalls],
         at: usize,
-        waiting: &mut [Vec<Awaited>],
+        (waiting, matched): (&mut [Vec<Awaited>], Vec<Interval>),
         replays: bool,
     ) -> Self {
         let rank = ranks[at];
@@ -92,6 +94,7 @@ impl Waits {
         };
         Self {
             exposed_ns: length(&waits),
+            transfer_ns: length(&without(&both(&rank.exposed, &union(matched)), &waits)),
             saves_ns,
             exposed_for: exposed_for.into_iter().map(of_one).collect(),
             ..self

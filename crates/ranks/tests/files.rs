@@ -93,3 +93,63 @@ fn the_json_of_a_run_fits_its_schema() {
     assert_eq!((&group["group"], &group["axis"]), (&"0, 1".into(), &"tensor-parallel".into()));
     assert_eq!((&group["last"], &group["most_wait_pct"]), (&"1".into(), &(400.0 / 6.0).into()));
 }
+
+/// A rank of three that calls five all-to-alls and three all-reduces, which end together, each 10 ms after the one before; rank 2 joins
+/// the all-to-alls `late` us after rank 0, and rank 1 the all-reduces by 30 us. Its recording begins `begin` us late. `call` is around
+/// the launch of each all-to-all.
+fn exchanges(rank: i64, call: &str, (late, begin): (i64, i64)) -> RankCalls {
+    let us = 1_000;
+    let mut fixture = Fixture::default();
+    fixture.push(slice("cpu_op", "aten::mm").on(1, 1).at(begin * us, 5 * us));
+    for nth in 1..=8 {
+        let (end, is_exchange) = (nth * 10_000, nth <= 5);
+        let wait = match (is_exchange, rank) {
+            (true, 2) | (false, 1) => 0,
+            (true, _) => late,
+            (false, _) => 30,
+        };
+        let start = end - 10 - wait;
+        let name =
+            if is_exchange { "SendRecv_RING_SIMPLE_Sum_int8_t" } else { "AllReduce_RING_LL" };
+        let name = format!("ncclKernel_{name}(ncclDevComm*, unsigned long, ncclWork*)");
+        let on = |category, name| slice(category, name).on(1, 1);
+        if is_exchange {
+            fixture.push(on("user_annotation", call).at((start - 20) * us, 15 * us));
+        }
+        fixture
+            .push(on("cuda_runtime", "cudaLaunchKernel").at((start - 10) * us, 3 * us).link(nth));
+        let kernel = kernel(&name).on(rank, 84).at(start * us, (end - start + rank) * us);
+        fixture.push(kernel.link(nth));
+    }
+    fixture.metadata("distributedInfo", &format!(r#"{{"rank": {rank}, "world_size": 3}}"#));
+    let trace = fixture.finish();
+    RankCalls::of(&HostIndex::of(&trace), &Details::default(), rank, "")
+}
+
+#[test]
+fn all_to_alls_of_send_and_receive_kernels_are_matched_by_the_call_around_their_launch() {
+    let run = |call: &str, begins: [i64; 3]| {
+        let ranks = [0, 1, 2].map(|rank| exchanges(rank, call, (400, begins[rank as usize])));
+        let runs = Runs::of(&ranks[..]);
+        let run = runs.largest().expect("they are of one run");
+        (run.section().intro, run.late_file())
+    };
+    for call in ["nccl:all_to_all", "c10d::alltoall_base_"] {
+        let (said, late) = run(call, [0, 0, 0]);
+        let most = "The other ranks wait for rank 2, the last to join 5 of 8 collectives: 2.00 ms.";
+        assert!(said.len() == 1 && said[0].starts_with(most), "{call}: {said:?}");
+        assert_eq!(late, Some(2), "the report is of the rank that the sentence names");
+    }
+    // Rank 1 waits for rank 2, which begins to record as much later.
+    let (said, _) = run("nccl:all_to_all", [50, 0, 380]);
+    assert_eq!(
+        said[1],
+        "The recording of rank 2 begins 380 µs after that of rank 1: what the others wait for it in the first collective, up to 400 µs, \
+         comes from before the recordings."
+    );
+    // Pairs that send and receive, as in a pipeline, are none.
+    let (said, late) = run("nccl:send 0->1", [0, 0, 0]);
+    let few = "The other ranks wait for rank 1, the last to join 3 of 3 collectives: 90.0 µs.";
+    assert!(said.len() == 1 && said[0].starts_with(few), "{said:?}");
+    assert_eq!(late, Some(1));
+}

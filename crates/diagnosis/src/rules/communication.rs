@@ -177,12 +177,29 @@ fn waiting(waits: &Waits, exposed: i64, who: &str, (compute_ns, bound_ns): (i64,
                 }
                 _ => String::new(),
             };
+            let rest = rest(waits.transfer_ns.min(transfer_ns), transfer_ns);
             format!(
-                "{} of it is waiting for {whom}, as {n} show that were matched with those of the other {who}s; {} is transfer and what was not matched{hides}.{late}",
-                time(waits.exposed_ns),
-                time(transfer_ns)
+                "{} of it is waiting for {whom}, as {n} show that were matched with those of the other {who}s; {rest}{hides}.{late}",
+                time(waits.exposed_ns)
             )
         }
+    }
+}
+
+/// What the exposed time is that is not known to be waiting: transfer, as far as collectives were matched.
+fn rest(transfer_ns: i64, rest_ns: i64) -> String {
+    let unmatched_ns = rest_ns.saturating_sub(transfer_ns);
+    // (Kernels of a collective may lie beside each other by their rounding.)
+    if unmatched_ns as f64 <= LEAST_EXCESS * rest_ns as f64 {
+        return format!("{} is transfer", time(rest_ns));
+    }
+    let unmatched = format!(
+        "{} lies in communication that could not be matched: transfer and waiting together",
+        time(unmatched_ns)
+    );
+    match transfer_ns {
+        0 => unmatched,
+        _ => format!("{} is transfer, and {unmatched}", time(transfer_ns)),
     }
 }
 

@@ -38,15 +38,17 @@ pub(crate) fn finding(matched: &Matched, wall: &[WallRow], gpu: &GpuSide) -> Opt
     );
     let same = same_kernels(gpu, device);
     let verdict = if same { "late_cpu" } else { "late" };
-    let meaning = match (longer(wall, device), same) {
-        (text, false) => text,
-        (text, true) => format!("It runs as many kernels as they do. {text}").trim_end().to_owned(),
-    };
+    let sentences = [
+        others_are_limited(matched, device).then_some(LIMITED).unwrap_or_default().to_owned(),
+        if same { "It runs as many kernels as they do." } else { "" }.to_owned(),
+        longer(wall, matched, device),
+    ];
+    let told: Vec<String> = sentences.into_iter().filter(|one| !one.is_empty()).collect();
     let found = Finding::fact(Rule::LateRank, verdict, text)
         .level(Level::of_share(bound as f64 / whole.max(1) as f64))
         .on(device)
         .bound(bound)
-        .means(meaning)
+        .means(told.join(" "))
         .with("collectives", "collectives that it is the last to join", late.n_last);
     (whole > 0).then_some(found)
 }
@@ -76,8 +78,24 @@ fn same_kernels(gpu: &GpuSide, device: &str) -> bool {
     })
 }
 
+/// What follows where the others are limited by launches of their own.
+const LIMITED: &str = "Most of their waiting costs nothing: their own launches come no earlier.";
+
+/// Whether most of what the others wait, all together, would not go away without any waiting, because their own launches come no earlier.
+pub(crate) fn others_are_limited(matched: &Matched, device: &str) -> bool {
+    let others = matched.devices().filter(|(name, _)| *name != device);
+    let sums = others.fold((0_i64, 0_i64), |(saves, waits), (_, own)| {
+        let saves_ns = own.saves_ns.unwrap_or(own.exposed_ns);
+        (saves.saturating_add(saves_ns), waits.saturating_add(own.exposed_ns))
+    });
+    sums.0.saturating_mul(2) < sums.1
+}
+
 /// The part of the wall time of which the device has most more than the others do, in a sentence.
-fn longer(wall: &[WallRow], device: &str) -> String {
+///
+/// An idle part of theirs may lie beside a collective that waits: their bar has that as communication, though their own launches come
+/// no earlier. Where that is most of the difference, the device is no different from them.
+fn longer(wall: &[WallRow], matched: &Matched, device: &str) -> String {
     let mut devices: Vec<&str> = wall.iter().map(|row| &*row.device).collect();
     devices.dedup();
     let parts = WallPart::ALL.into_iter().filter(|part| *part != WallPart::Communication);
@@ -86,10 +104,17 @@ fn longer(wall: &[WallRow], device: &str) -> String {
             let row = wall.iter().find(|row| row.part == part && row.device == device);
             row.map_or(0, |row| row.total_ns)
         };
-        let others = devices.iter().filter(|other| **other != device).map(|other| of(other));
+        let beside = |other: &str| {
+            let is_idle = !matches!(part, WallPart::Compute | WallPart::Copies);
+            let waits = matched.device(other).filter(|_| is_idle);
+            waits.map_or(0, |own| own.exposed_ns - own.saves_ns.unwrap_or(own.exposed_ns))
+        };
+        let others = || devices.iter().copied().filter(|other| *other != device);
         let own = of(device);
-        let median = timeline::median(&mut others.collect::<Vec<i64>>())?;
-        Some((own - median, part, own, median))
+        let median = timeline::median(&mut others().map(of).collect::<Vec<i64>>())?;
+        let mut alike: Vec<i64> = others().map(|other| of(other) + beside(other)).collect();
+        let (more, at_least) = (own - median, own - timeline::median(&mut alike)?);
+        (at_least.saturating_mul(2) >= more).then_some((more, part, own, median))
     });
     match more.max_by_key(|(more, ..)| *more) {
         Some((more, part, own, median)) if more > 0 => format!(
