@@ -349,9 +349,11 @@ impl<'a> Names<'a> {
             let own = &self.all_to_all.slices[calls.clone()];
             let n = own.partition_point(|one| one.start_ns <= call.start_ns);
             let last = n.checked_sub(1).map(|before| calls.start + before);
-            let mut around =
-                std::iter::successors(last, |at| self.all_to_all.parent(*at).map(usize::from));
-            around.any(|at| self.all_to_all.slices[at].holds(call.start_ns))
+            let is_in = |at: usize| {
+                let mut around = self.all_to_all.chain(at);
+                around.any(|at| self.all_to_all.slices[at].holds(call.start_ns))
+            };
+            last.is_some_and(is_in)
         })
     }
 }

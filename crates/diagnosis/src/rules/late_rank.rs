@@ -39,7 +39,7 @@ pub(crate) fn finding(matched: &Matched, wall: &[WallRow], gpu: &GpuSide) -> Opt
     let same = same_kernels(gpu, device);
     let verdict = if same { "late_cpu" } else { "late" };
     let sentences = [
-        others_are_limited(matched, device).then_some(LIMITED).unwrap_or_default().to_owned(),
+        if others_are_limited(matched, device) { LIMITED } else { "" }.to_owned(),
         if same { "It runs as many kernels as they do." } else { "" }.to_owned(),
         longer(wall, matched, device),
     ];
