@@ -113,13 +113,14 @@ impl Diagnosis {
         (devices::once(costs), alike::in_ranges(figures))
     }
 
-    /// Whether it bounds a saving that no two runs would show.
+    /// Whether it bounds a saving that no two runs would show. (The bound of a device that waits for others is not that of the waiting.)
     fn is_little(&self, finding: &Finding) -> bool {
         let whole_ns = self
             .bars()
             .map(|(_, rows)| rows.iter().fold(0_i64, |sum, row| sum.saturating_add(row.total_ns)));
         let whole_ns = whole_ns.max().unwrap_or_default();
-        finding.bound_ns.is_some_and(|ns| (ns as f64) < LEAST_SHARE * whole_ns as f64)
+        let is_little = |ns: i64| (ns as f64) < LEAST_SHARE * whole_ns as f64;
+        finding.verdict != "waiting" && finding.bound_ns.is_some_and(is_little)
     }
 
     /// Whether it follows from what else is said of the device, or changes nothing: figures without a consequence, that kernels are short

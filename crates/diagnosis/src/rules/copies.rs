@@ -89,9 +89,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         // (Of a run that waits for something else, they are a figure; and what another stream hides costs nothing.)
         found.push(if of_window(sum.device_ns) < LEAST_SHARE {
             match verdict {
-                "h2d_pageable" => {
-                    finding.aside(of_window(sum.device_ns) < crate::LEAST_SHARE).means(meaning)
-                }
+                "h2d_pageable" => few(finding, of_window(sum.device_ns)).means(meaning),
                 _ => finding,
             }
         } else if of_window(bound_ns) < LEAST_SHARE {
@@ -104,6 +102,11 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         found.extend(on_device(facts, busy));
     }
     found
+}
+
+/// Set aside where they take next to nothing of the window.
+fn few(finding: Finding, share: f64) -> Finding {
+    finding.aside(share < crate::LEAST_SHARE)
 }
 
 /// A bound that is this much below the exposed time, or above it, is explained.

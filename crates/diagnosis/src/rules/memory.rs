@@ -26,9 +26,11 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             let reserved = row.peak_total_reserved.unwrap_or_default();
             let flat = row.reserved_increases + row.reserved_decreases == 0;
             // (Engines reserve a part of the device by setting, for their cache of keys and values.)
-            if flat && (super::copies::serves(facts) || infers(facts)) {
+            if flat && super::copies::serves(facts) {
                 continue;
             }
+            // (Nor does anything follow where a program that trains nothing does the same.)
+            let is_set = flat && infers(facts);
             let flat = if flat { ", which does not change" } else { "" };
             // (What a graph allocates is a part of its pool, and has no events.)
             let allocated = match facts.has_graphs() {
@@ -48,7 +50,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                     let (share, room) = (share_of(reserved, all), room(facts, all, reserved));
                     finding
                         .with(path, "reserved share of the device", percent(share))
-                        .aside(room.is_empty())
+                        .aside(room.is_empty() || is_set && !room.contains(BATCH))
                         .means(room)
                 }
                 None => finding,
@@ -62,7 +64,10 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     found
 }
 
-/// Whether nothing is trained: then what is reserved from the start is that of an engine of its own, which no rule knows.
+/// What follows from memory that is not reserved.
+const BATCH: &str = " A larger batch has room.";
+
+/// Whether nothing is trained.
 fn infers(facts: &Facts<'_>) -> bool {
     facts.triage.run_facts.run == Some(RunType::Inference)
 }
@@ -98,7 +103,7 @@ fn room(facts: &Facts<'_>, all: u64, reserved: i64) -> String {
     let gains = near_peak.is_none_or(|pct| pct < HALF)
         && facts.devices().all(|device| device.busy_share() >= BUSY)
         && !loading.any(|row| row.share_pct >= LEAST_LOADING);
-    let batch = if share < HALF && gains { " A larger batch has room." } else { "" };
+    let batch = if share < HALF && gains { BATCH } else { "" };
     if share < NOTABLE && batch.is_empty() {
         return String::new();
     }
