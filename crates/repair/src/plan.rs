@@ -82,7 +82,7 @@ fn plan_with(
     let folded = if is_split { resolved(&plan, &survey) } else { Vec::new() };
     survey.update(trace, &mut plan);
     plan.flow_targets = resolved(&plan, &survey);
-    if split::rejoin(trace, &mut plan, &folded) {
+    if split::rejoin(&mut plan, &folded) {
         survey.update(trace, &mut plan);
         plan.flow_targets = resolved(&plan, &survey);
     }

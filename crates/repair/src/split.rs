@@ -150,7 +150,7 @@ pub(crate) fn plan(
 /// A flow event that has no slice on its own thread goes where that slice went that it was bound to while both threads were one. `folded`:
 /// these slices, sorted. Returns whether there was one.
 #[inline(never)]
-pub(crate) fn rejoin(trace: &Trace, plan: &mut RepairPlan, folded: &[(Row, Row)]) -> bool {
+pub(crate) fn rejoin(plan: &mut RepairPlan, folded: &[(Row, Row)]) -> bool {
     let is_bound =
         |flow: Row| plan.flow_targets.binary_search_by_key(&flow, |(flow, _)| *flow).is_ok();
     let left: Vec<(Row, Row)> =

@@ -8,7 +8,6 @@ use super::sweep::SliceOverlap;
 use super::verdict::at_least;
 use super::{Concurrency, OverlapOptions, OverlapRow};
 use crate::Stage;
-use crate::site::Attribution;
 use timeline::gpu::Gpu;
 use timeline::percent;
 
@@ -47,7 +46,6 @@ pub(super) fn note(
     per_slice: &SliceOverlap,
     (stages, stage_of): (&[StageSums], &[Stage]),
     rows: &[OverlapRow],
-    attribution: Option<&Attribution>,
     options: &OverlapOptions<'_>,
 ) -> String {
     let place_of = |stage: Stage| match stage {

@@ -79,7 +79,7 @@ pub(crate) fn overlap(
         key(a).cmp(&key(b)).then_with(|| a.kernel_name.cmp(&b.kernel_name))
     });
     let concurrency = Concurrency::of(&per_slice);
-    let note = note(gpu, &per_slice, (&stages, &stage_of), &rows, attribution, options);
+    let note = note(gpu, &per_slice, (&stages, &stage_of), &rows, options);
     Overlap { rows, concurrency, note, per_slice }
 }
 
