@@ -110,6 +110,8 @@ async function whole(page, name) {
 test("a click selects a slice, a drag a range; another view and back keeps them", async () => {
   const session = await opened();
   const { page } = session;
+  // (The parts of the wall time come with the diagnosis.)
+  await settled(page);
   const box = await id(page, "surface-over").boundingBox();
   await page.mouse.move(box.x + box.width * 0.2, box.y + 120);
   await page.mouse.down();

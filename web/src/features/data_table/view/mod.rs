@@ -119,6 +119,9 @@ pub fn DataTable(props: &Props) -> Html {
 fn rows(grid: &Grid, room: &Room, opens: bool) -> Html {
     let Grid { table, shown, layout, settings, default, .. } = grid;
     let (column, active) = grid.active_cell();
+    let window = room.window(shown.rows.len());
+    // (A row outside of the window is no element that could be named.)
+    let is_drawn = grid.selection.head || (window.first..window.end).contains(&grid.selection.row);
     let onscroll = {
         let (measure, n_rows) = (room.measure(), shown.rows.len());
         Callback::from(move |_: Event| measure.emit(n_rows))
@@ -131,12 +134,12 @@ fn rows(grid: &Grid, room: &Room, opens: bool) -> Html {
         <div class="table-scroll" ref={room.scroller.clone()} {onscroll}>
             <table role="grid" ref={grid.element.clone()} tabindex="0" aria-label={table.title.to_string()}
                 aria-rowcount={(shown.rows.len() + 1).to_string()} aria-colcount={layout.columns.len().to_string()}
-                aria-multiselectable="true" aria-activedescendant={active} onkeydown={grid.on_key()}>
+                aria-multiselectable="true" aria-activedescendant={is_drawn.then_some(active)} onkeydown={grid.on_key()}>
                 <colgroup>
                     { for layout.widths_px.iter().map(|width| html! { <col width={width.map(|px| px.to_string())} /> }) }
                 </colgroup>
                 { table_head(table, layout, settings.sort.as_ref().unwrap_or(default), active_head, &grid.on_sort()) }
-                { table_body(table, shown, &room.window(shown.rows.len()), layout, &selection, &on_pick) }
+                { table_body(table, shown, &window, layout, &selection, &on_pick) }
             </table>
             if shown.rows.is_empty() {
                 <p class="table-empty">{ "No rows match the filter." }</p>
