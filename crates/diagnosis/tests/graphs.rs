@@ -8,6 +8,11 @@ use common::{diagnosis, launch};
 use diagnosis::Action;
 use fixture::{Fixture, kernel, slice};
 
+/// A kernel of 3 us, the `n`th of the file from 0, whose call is at `at`.
+fn short_kernel(fixture: &mut Fixture, n: i64, at: i64) {
+    launch(fixture, "at::native::vectorized_elementwise_kernel", n + 1, at, at + 4_000, 3_000);
+}
+
 /// What is done about launches in twenty steps of five short kernels of ops, launched every 50 us, with `more` in each step.
 fn action(more: impl Fn(&mut Fixture, i64)) -> Option<Action> {
     let mut fixture = Fixture::default();
@@ -18,14 +23,7 @@ fn action(more: impl Fn(&mut Fixture, i64)) -> Option<Action> {
             fixture.push(slice("user_annotation", &step).at(at, 249_000).on(1, 1));
         }
         fixture.push(slice("cpu_op", "aten::add").at(at, 40_000).on(1, 1));
-        launch(
-            &mut fixture,
-            "at::native::vectorized_elementwise_kernel",
-            n + 1,
-            at,
-            at + 4_000,
-            3_000,
-        );
+        short_kernel(&mut fixture, n, at);
         if n % 5 == 2 {
             more(&mut fixture, at);
         }
@@ -125,14 +123,7 @@ fn without_steps_waits_count_within_a_call_of_the_model() {
         fixture.push(slice("python_function", frame).at(0, 5_000_000).on(1, 1));
         for n in 0..100_i64 {
             let at = n * 50_000;
-            launch(
-                &mut fixture,
-                "at::native::vectorized_elementwise_kernel",
-                n + 1,
-                at,
-                at + 4_000,
-                3_000,
-            );
+            short_kernel(&mut fixture, n, at);
             if n % 10 == 5 {
                 waits(&mut fixture, at + 41_000);
             }

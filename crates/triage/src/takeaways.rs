@@ -18,6 +18,7 @@ use communication::communication;
 use timeline::percent;
 
 pub(super) use limits::{BLOCKED_PCT, Limits};
+pub use limits::{LIMITING_SHARE, SLOWED_BY_STACKS};
 
 /// A share of GPU time from which communication gets a sentence, and a share of the GPU span from which it is lost time, in
 /// percent.

@@ -2,17 +2,12 @@
 
 use report::Confidence;
 use report::units::time;
-use triage::WallPart;
+use triage::{LIMITING_SHARE, SLOWED_BY_STACKS, WallPart};
 
 use super::Device;
 
-/// How many times as long a step took with the profiler as without it, at most, where Python stacks are recorded, and where they are
-/// not: recordings of our own on an H200 with PyTorch 2.11 (docs/measured.md). Other machines may differ, so it only makes a finding unsure.
-const WITH_STACKS: f64 = 4.6;
+/// The same as [`triage::SLOWED_BY_STACKS`] where no Python stacks are recorded.
 const WITHOUT_STACKS: f64 = 1.7;
-
-/// A device that is busy for this share limits the run itself.
-pub(super) const BUSY: f64 = 0.8;
 
 /// A window of a device that may be shorter without the profiler.
 pub(crate) struct Slowed {
@@ -57,7 +52,7 @@ impl Device<'_> {
         if ns(WallPart::HostCompute) > ns(WallPart::Launch) && in_calls {
             return None;
         }
-        let most = if has_stacks { WITH_STACKS } else { WITHOUT_STACKS };
+        let most = if has_stacks { SLOWED_BY_STACKS } else { WITHOUT_STACKS };
         let (busy_ns, window_ns) = self.busy_told()?;
         // (Communication lasts as long as the ranks wait for each other.)
         let waits_ns = self.wall(WallPart::Communication).map_or(0, |row| row.total_ns);
@@ -68,7 +63,7 @@ impl Device<'_> {
         let in_calls_ns =
             if in_calls_ns.saturating_mul(100) >= window_ns { in_calls_ns } else { 0 };
         let slowed = Slowed { busy_ns, unrecorded_ns, in_calls_ns, window_ns };
-        (busy_ns as f64 * most >= window_ns as f64 * BUSY).then_some(slowed)
+        (busy_ns as f64 * most >= window_ns as f64 * LIMITING_SHARE).then_some(slowed)
     }
 
     /// Whether Python's calls are recorded, and its work may take most of what is left without that: then launches are so much later than
@@ -92,7 +87,7 @@ impl Device<'_> {
             return false;
         }
         let (most, in_calls_ns) = match self.has_stacks() {
-            true => (WITH_STACKS, self.in_long_calls_ns()),
+            true => (SLOWED_BY_STACKS, self.in_long_calls_ns()),
             false => (WITHOUT_STACKS, 0),
         };
         let slow_ns = late_ns.saturating_sub(in_calls_ns).max(0);
@@ -100,7 +95,7 @@ impl Device<'_> {
         let is_late = slow_ns.saturating_mul(100) >= left_ns;
         is_late
             && self.timed_as_recorded().is_none()
-            && busy_ns as f64 * most >= left_ns as f64 * BUSY
+            && busy_ns as f64 * most >= left_ns as f64 * LIMITING_SHARE
     }
 
     fn has_stacks(&self) -> bool {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use host::links::GpuSlice;
 use report::units::{percent, time};
 use timeline::intervals::{holds, length, union};
+use triage::LIMITING_SHARE;
 
-use super::recording::BUSY;
 use super::{Device, Facts};
 use crate::Iteration;
 
@@ -64,7 +64,7 @@ impl Timed {
     /// Whether the GPU's work is nearly all of it: then that is what limits the run.
     #[must_use]
     pub fn is_work(&self) -> bool {
-        self.work_ns as f64 >= BUSY * self.ns as f64
+        self.work_ns as f64 >= LIMITING_SHARE * self.ns as f64
     }
 
     /// One of them, in words.

@@ -10,10 +10,11 @@ use timeline::percent;
 
 /// Gaps before a stage's late launches are worth a sentence from this share of the GPU span on, in percent.
 const LIMIT_PCT: f64 = 10.0;
-/// How many times as long a step took with Python stacks as without the profiler, at most, and the busy share from which a device limits the
-/// run itself: as the diagnosis judges it (docs/measured.md).
-const WITH_STACKS: f64 = 4.6;
-const BUSY: f64 = 0.8;
+/// How many times as long a step took with Python stacks as without the profiler, at most: recordings of our own on an H200 with
+/// PyTorch 2.11 (docs/measured.md). Other machines may differ, so it only makes a finding unsure.
+pub const SLOWED_BY_STACKS: f64 = 4.6;
+/// A device that is busy for this share limits the run itself.
+pub const LIMITING_SHARE: f64 = 0.8;
 /// GPU time blocked from which the pace of launches says nothing, in percent of the span.
 pub(crate) const BLOCKED_PCT: f64 = 10.0;
 
@@ -73,7 +74,7 @@ impl Limits {
         let late_ns = bound.iter().fold(0_i64, |sum, row| sum.saturating_add(row.late_ns));
         let own = |row: &&StageRow| row.late_ns as f64 * 100.0 / row.late_pct;
         let own_ns: f64 = bound.iter().map(own).sum();
-        let is_busy = coverage.busy_ns as f64 * WITH_STACKS >= span_ns as f64 * BUSY;
+        let is_busy = coverage.busy_ns as f64 * SLOWED_BY_STACKS >= span_ns as f64 * LIMITING_SHARE;
         let caution = match coverage.has_frames {
             true if is_busy => {
                 " Recording Python stacks slows the CPU down: without them, the GPU's own work may be the limit."
