@@ -162,11 +162,14 @@ fn by_waits(facts: &Facts<'_>) -> Option<Obstacle> {
     threads.dedup();
     let (_, mut waits) = host::calls::syncs(slices);
     waits.retain(|call| threads.binary_search(&slices.thread(call.row)).is_ok());
-    let times: Vec<i64> = waits.iter().map(|call| call.start_ns).collect();
-    let (n, pct) = in_pieces(facts, &times, &windows)?;
-    waits.retain(|call| dialect::calls::synchronizes_device(slices.name(call)));
-    let of_device = waits.iter().map(|call| call.start_ns);
-    Some(Obstacle::Waits(n, pct, n_between_launches(facts, of_device, &windows)))
+    // (One for both kinds of waits: with an iterator of its own for each, the program of triage is 2 kB larger, compressed.)
+    let times = |waits: &mut dyn Iterator<Item = &HostSlice>| -> Vec<i64> {
+        waits.map(|call| call.start_ns).collect()
+    };
+    let (n, pct) = in_pieces(facts, &times(&mut waits.iter()), &windows)?;
+    let of_device = |call: &&HostSlice| dialect::calls::synchronizes_device(slices.name(call));
+    let of_device = times(&mut waits.iter().filter(of_device));
+    Some(Obstacle::Waits(n, pct, n_between_launches(facts, of_device.into_iter(), &windows)))
 }
 
 /// How many of these times (sorted) lie between the launches of these windows, and the share of the launches in short pieces between them,
