@@ -219,6 +219,11 @@ impl Warm {
         (0..gpu.len()).map(is_theirs).collect()
     }
 
+    /// When the first of them begins, if the cold ones come before it.
+    pub(crate) fn from_ns(&self) -> Option<i64> {
+        self.windows.first().map(|(from, _)| *from).filter(|_| self.begin_cold)
+    }
+
     /// "all 6 iterations, including the cold one at the beginning".
     pub(crate) fn all(&self) -> String {
         let n = units::count(self.n as u64);

@@ -88,7 +88,7 @@ pub use overlap::{
     WindowSlice, overlap_windows,
 };
 pub use placed::kernel_map;
-pub use precision::PlainProducts;
+pub use precision::{Counts, PlainProducts};
 pub use priority::Priority;
 pub use replay::{CaptureFacts, CaptureUse};
 pub use report::{BeforeWindowSum, Coverage, TriageReport};
@@ -203,8 +203,17 @@ pub fn triage_kept(
     let idle = idle.map(|(device, explained, gaps)| {
         let gpu = if several { format!("GPU {device}") } else { "The GPU".to_owned() };
         let (explained, gaps, linker) = (&explained, &gaps, &mut linker);
-        let mut device =
-            sentences::Device { trace, linker, explained, gaps, gpu: &gpu, zero_ns, platform };
+        let warm_from_ns = tables.warm.as_ref().and_then(|(warm, _)| warm.from_ns());
+        let mut device = sentences::Device {
+            trace,
+            linker,
+            explained,
+            gaps,
+            gpu: &gpu,
+            zero_ns,
+            warm_from_ns,
+            platform,
+        };
         let limits = limits.as_ref().map(Limits::limited);
         let text = device.sentences(limits);
         IdleSaid { cause: explained.cause, ns: explained.ns(), of_steps: explained.of_steps, text }
@@ -231,7 +240,7 @@ pub fn triage_kept(
     if coverage.only_captures {
         takeaways = vec![CAPTURES.to_owned()];
     }
-    let plain = tables.plain_products.as_ref().filter(|plain| plain.is_told);
+    let plain = tables.plain_products.as_ref().filter(|plain| plain.is_told());
     takeaways.extend(plain.map(PlainProducts::text));
     let lost_calls = sides.lost_calls();
     let cut = Cut::of(trace, &before, zero_ns);

@@ -46,6 +46,8 @@ pub(crate) struct Device<'a, 'l> {
     pub(crate) gpu: &'a str,
     /// Start of the first event.
     pub(crate) zero_ns: i64,
+    /// When the first warm iteration begins on the GPU, where cold ones come before it.
+    pub(crate) warm_from_ns: Option<i64>,
     pub(crate) platform: Platform,
 }
 
@@ -376,12 +378,19 @@ impl Device<'_, '_> {
             true => String::new(),
             false => format!(" for {} of that", units::time(*there_ns)),
         };
+        let is_before = |warm_ns: i64| gaps.iter().all(|gap| gap.times.1 <= warm_ns);
+        let cold = match self.warm_from_ns.is_some_and(is_before) {
+            true => ", before the first warm iteration",
+            false => "",
+        };
         match &gaps[..] {
             [gap] => {
                 let begun_ns = gap.times.0.saturating_sub(self.zero_ns);
-                format!("{time} ({share}) from {} on{place}{there}", units::time(begun_ns))
+                format!("{time} ({share}) from {} on{cold}{place}{there}", units::time(begun_ns))
             }
-            several => format!("{} of together {time} ({share}){place}{there}", several.len()),
+            several => {
+                format!("{} of together {time} ({share}){cold}{place}{there}", several.len())
+            }
         }
     }
 }

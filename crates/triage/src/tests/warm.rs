@@ -276,3 +276,36 @@ fn channels_last_is_advised_where_the_gpu_has_faster_convolutions_for_it() {
     assert!(!of(None, HALF_CONV), "it may be any GPU");
     assert!(!of(None, PLAIN_CONV), "Volta or later, which does not tell of TF32");
 }
+
+#[test]
+fn a_gap_of_the_cold_iteration_is_said_to_come_before_the_warm_ones() {
+    // The first of nine steps sets up for 40 ms in "setup"; each of the others waits 5 ms for "load".
+    let of = |setup_ns: i64| {
+        let mut fixture = Fixture::default();
+        let (mut begins_ns, mut link) = (0, 0);
+        for step in 0..9 {
+            let (place, pause_ns) = if step == 0 { ("setup", setup_ns) } else { ("load", 5 * MS) };
+            let name = format!("ProfilerStep#{step}");
+            let dur_ns = pause_ns + 3 * MS;
+            fixture.push(slice("user_annotation", &name).on(1, 1).at(begins_ns, dur_ns));
+            let pause = slice("user_annotation", place).on(1, 1);
+            fixture.push(pause.at(begins_ns + MS, pause_ns));
+            for launched_ns in [begins_ns, begins_ns + MS + pause_ns + 10 * US] {
+                link += 1;
+                let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).link(link);
+                fixture.push(launch.at(launched_ns, 4 * US));
+                fixture.push(kernel("k").at(launched_ns + 5 * US, MS).link(link));
+            }
+            begins_ns += dur_ns;
+        }
+        let report = triage(&fixture.finish(), &TriageOptions::default(), &Sources::default());
+        report.takeaways[0].clone()
+    };
+    let cold = of(40 * MS);
+    assert!(
+        cold.contains("ms on, before the first warm iteration, with the CPU in setup"),
+        "{cold}"
+    );
+    let warm = of(5 * MS);
+    assert!(!warm.contains("warm iteration"), "{warm}");
+}
