@@ -100,7 +100,7 @@ struct Gain {
     text: String,
     saved_ns: i64,
     gone_ns: i64,
-    is_told: bool,
+    counts: Counts,
 }
 
 /// The time of plain 32-bit products and convolutions on a device.
@@ -171,7 +171,8 @@ impl PlainTime {
     fn gain(&self, wall: &Wall, faster: Faster) -> Option<Gain> {
         let mut gain = self.gain_alone(wall, faster)?;
         // (Less is the difference between two calls for batches that are there.)
-        if self.paced_ns.saturating_mul(LEAST_PACED) >= gain.saved_ns && self.paced_ns > 0 {
+        let is_told = gain.counts != Counts::OnceFed && self.paced_ns > 0;
+        if is_told && self.paced_ns.saturating_mul(LEAST_PACED) >= gain.saved_ns {
             gain.text.push_str(&format!(
                 " Not counted are {} that only make the waits for the workers of the data loader longer: a batch comes when it is made.",
                 units::time(self.paced_ns)
@@ -186,17 +187,27 @@ impl PlainTime {
         // (Less than that is hidden by the noise between two runs.)
         let least_ns = wall.span_ns / 100;
         let most_ns = saved_ns.saturating_add(wall.unsure_ns()).min(shorter_ns);
-        if wall.is_unreal() || shorter_ns < least_ns {
+        if wall.is_unreal() || shorter_ns.saturating_add(self.paced_ns) < least_ns {
             return None;
         }
         let ratio = faster.ratio();
+        if shorter_ns < least_ns {
+            let gone_ns = shorter_ns.saturating_add(self.paced_ns);
+            let text = format!(
+                "If they become faster by {ratio}, {} of the time in which they run alone go away; until the workers keep up, that only makes \
+                 the waits for them longer.",
+                units::time(gone_ns)
+            );
+            return Some(Gain { text, saved_ns: most_ns, gone_ns, counts: Counts::OnceFed });
+        }
         if most_ns < least_ns {
             let text = format!(
                 "If they become faster by {ratio}, {} of the time in which they run alone go away; in the recording, launches that come \
                  later hold what follows.",
                 units::time(shorter_ns)
             );
-            return Some(Gain { text, saved_ns: most_ns, gone_ns: shorter_ns, is_told: false });
+            let counts = Counts::WithoutLateLaunches;
+            return Some(Gain { text, saved_ns: most_ns, gone_ns: shorter_ns, counts });
         }
         let part = percent(saved_ns, shorter_ns);
         // (Where all of it is saved, no wait is in the way.)
@@ -208,7 +219,8 @@ impl PlainTime {
                 units::time(saved_ns),
                 units::time(most_ns),
             );
-            return Some(Gain { text, saved_ns: most_ns, gone_ns: shorter_ns, is_told: true });
+            let counts = Counts::Now;
+            return Some(Gain { text, saved_ns: most_ns, gone_ns: shorter_ns, counts });
         }
         let less = match part < ALL_PCT {
             true => format!(
@@ -223,7 +235,7 @@ impl PlainTime {
             units::percent(percent(saved_ns, wall.span_ns)),
             wall.span(),
         );
-        Some(Gain { text, saved_ns, gone_ns: shorter_ns, is_told: true })
+        Some(Gain { text, saved_ns, gone_ns: shorter_ns, counts: Counts::Now })
     }
 
     /// The sentence about what a fused attention would replace, after a space.
@@ -255,13 +267,31 @@ pub struct PlainProducts {
     pub saved_ns: i64,
     /// GPU time in which they run alone that goes away, in ns: all that a run without the profiler saves at most.
     pub gone_ns: i64,
-    /// Whether the former is enough to be measured. (Where late launches hold what follows, it is not.)
-    pub is_told: bool,
+    /// When the change shortens the run.
+    pub counts: Counts,
+}
+
+/// When a change of the GPU's work shortens the run by what can be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counts {
+    /// In the recording.
+    Now,
+    /// Where launches are not late: in the recording they hold what follows.
+    WithoutLateLaunches,
+    /// Once the workers of the data loader keep up: until then it only makes the waits for them longer.
+    OnceFed,
 }
 
 impl PlainProducts {
+    /// Whether the change shortens the run as it was recorded.
+    #[must_use]
+    pub fn is_told(&self) -> bool {
+        self.counts == Counts::Now
+    }
+
     /// All of it.
-    pub(crate) fn text(&self) -> String {
+    #[must_use]
+    pub fn text(&self) -> String {
         format!("{} {} {}", self.observation, self.action, self.gain)
     }
 }
@@ -290,7 +320,7 @@ pub(super) fn plain_products(
     if percent(total_ns, all_ns) < LEAST_PCT {
         return None;
     }
-    let Gain { text, saved_ns, gone_ns, is_told } = plain.gain(wall, faster)?;
+    let Gain { text, saved_ns, gone_ns, counts } = plain.gain(wall, faster)?;
     Some(PlainProducts {
         device: gpu.device().to_owned(),
         observation: format!(
@@ -308,7 +338,7 @@ pub(super) fn plain_products(
         total_ns,
         saved_ns,
         gone_ns,
-        is_told,
+        counts,
     })
 }
 

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use catalog::fuse_patterns::patterns;
+use triage::Counts;
 
 use super::{Action, Place, Whole};
 use crate::facts::Device;
@@ -138,11 +139,16 @@ fn precision(facts: &Facts<'_>) -> Option<Action> {
     let plain = facts.triage.plain_products.as_ref()?;
     let device = facts.devices().find(|device| device.name == plain.device);
     let is_slowed = device.is_some_and(|device| device.may_be_slowed());
-    if !plain.is_told && !is_slowed {
+    let is_worth_it = match plain.counts {
+        Counts::Now => true,
+        Counts::WithoutLateLaunches => is_slowed,
+        Counts::OnceFed => false,
+    };
+    if !is_worth_it {
         return None;
     }
     let is_more = is_slowed && plain.gone_ns > plain.saved_ns;
-    let recorded = match plain.is_told {
+    let recorded = match plain.is_told() {
         true => "That is so in the recording, which makes launches later",
         false => "Recording makes launches later",
     };

@@ -2,7 +2,7 @@
 
 use report::units::{percent, time};
 use timeline::intervals::{both, length, without};
-use triage::WallPart;
+use triage::{Counts, WallPart};
 
 use crate::facts::Device;
 use crate::headline::lower;
@@ -79,11 +79,18 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                     .level(Level::of_share(share))
                     .on(device.name)
                     .bound(saved_ns)
-                    .means(format!("{hides}{receives}{}{}", if is_more { LAUNCHES } else { "" }, device.where_it_waits()).trim_end())
+                    .means(format!("{hides}{receives}{}{} {}", if is_more { LAUNCHES } else { "" }, device.where_it_waits(), next(facts, &device)).trim())
                     .with("wall", "GPU idle while the data loader runs", time(idle_ns)),
             )
         })
         .collect()
+}
+
+/// What shortens the run once the workers keep up; empty where that is not known.
+fn next(facts: &Facts<'_>, device: &Device<'_>) -> String {
+    let plain = facts.triage.plain_products.as_ref();
+    let plain = plain.filter(|one| one.counts == Counts::OnceFed && one.device == device.name);
+    plain.map_or_else(String::new, |plain| format!("What comes next: {}", plain.text()))
 }
 
 /// That most of the loader's time is taken up by batches that workers have made already; empty where it is not, or nothing shows it.

@@ -358,7 +358,7 @@ fn autocast_is_advised_on_a_v100_that_the_file_does_not_name() {
     // 15.7 of 125 TFLOPS: of 10 ms 8.74 go away.
     assert_eq!(plain.saved_ns, 8_744_000);
     // (A GeForce RTX 2080 Ti has 68 multiprocessors.)
-    assert!(plain_convolutions(737_882).plain_products.is_none_or(|plain| !plain.is_told));
+    assert!(plain_convolutions(737_882).plain_products.is_none_or(|plain| !plain.is_told()));
 }
 
 #[test]
