@@ -42,6 +42,7 @@ pub fn diagnosis_json(
         modules,
         findings,
         actions,
+        platform: _,
     } = diagnosis;
     let (headline, modules) = (headline.as_deref(), modules.as_ref());
     let iterations = iterations.as_ref();

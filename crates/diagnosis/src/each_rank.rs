@@ -32,7 +32,8 @@ pub fn diagnose_ranks(facts: &Facts<'_>, triage_of: &dyn Fn(&Trace) -> TriageRep
 }
 
 fn together(facts: &Facts<'_>, parts: Vec<(Vec<String>, Diagnosis)>) -> Diagnosis {
-    let mut all = Diagnosis { modules: facts.modules.clone(), ..Diagnosis::default() };
+    let (modules, platform) = (facts.modules.clone(), facts.triage.run_facts.platform);
+    let mut all = Diagnosis { modules, platform, ..Diagnosis::default() };
     all.headline = headline(facts, &parts);
     let n = parts.len();
     for (devices, mut part) in parts {

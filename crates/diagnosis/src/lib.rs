@@ -22,11 +22,14 @@ mod rules;
 mod scaling;
 mod sections;
 
+use catalog::Platform;
+
 pub use actions::{Action, Place, Whole};
 pub use document::diagnosis_json;
 pub use each_rank::diagnose_ranks;
 pub use facts::Facts;
 pub use finding::{Evidence, Finding, Level, Rule};
+
 pub use iterations::{Class, Cold, Input, Iteration, Iterations, Kind, OnlyWaits, Slowest};
 pub use module_tree::{ModuleTree, TreeRow};
 pub use report::Confidence;
@@ -55,6 +58,8 @@ pub struct Diagnosis {
     pub findings: Vec<Finding>,
     /// What to do, the most wall time first.
     pub actions: Vec<Action>,
+    /// Whose GPU it is.
+    pub platform: Platform,
 }
 
 impl Diagnosis {
@@ -198,5 +203,16 @@ pub fn diagnose(facts: &Facts<'_>) -> Diagnosis {
     let of_device = |row: &WallRow| Some((row.device.clone(), facts.left_out()?));
     let left_out = bars.filter_map(of_device).collect();
     let modules = facts.modules.clone();
-    Diagnosis { headline, wall, wall_stages, left_out, iterations, modules, findings, actions }
+    let platform = facts.triage.run_facts.platform;
+    Diagnosis {
+        headline,
+        wall,
+        wall_stages,
+        left_out,
+        iterations,
+        modules,
+        findings,
+        actions,
+        platform,
+    }
 }
