@@ -31,8 +31,6 @@ const FEWER_LAUNCHES: &str = "fewer-launches";
 const STATIC_CACHE: &str = "static-cache";
 /// The one that adapters switch off.
 const PREFILL_GRAPH: &str = "sglang-prefill-graph";
-/// Rows of the overlap table for a copy from pageable memory.
-const PINS: [&str; 2] = ["pin-host-memory", "pin-host-tensor"];
 
 /// The one that saves memory and no time.
 const RELEASE_TENSORS: &str = "release-tensors";
@@ -199,7 +197,7 @@ fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
         (Rule::Sync, "sync_bound") if small_reads(facts).is_some() => &["copy-once"],
         (Rule::Sync, "sync_bound") if waits_by_itself(facts) => &["fewer-synchronizations"],
         (Rule::Sync, "sync_bound") => &["fewer-waits"],
-        (Rule::Copies, "h2d_pageable") if advises_pinned(facts) => &[],
+        (Rule::Copies, "h2d_pageable") if facts.advises_pinned() => &[],
         (Rule::Copies, "h2d_pageable") if has_loader(facts) => &["pin-loader-memory"],
         (Rule::Copies, "h2d_pageable") => &["pin-memory"],
         (Rule::DataLoader, _) if dialect::python::has_pipeline(&facts.trace.strings) => {
@@ -376,14 +374,4 @@ fn place(facts: &Facts<'_>, finding: &Finding) -> String {
 /// Whether a data loader of PyTorch runs in the file.
 fn has_loader(facts: &Facts<'_>) -> bool {
     facts.slices.names_with("DataLoader").contains(&true)
-}
-
-/// Whether a row of the overlap table advises pinned memory already, with gates of its own.
-fn advises_pinned(facts: &Facts<'_>) -> bool {
-    facts
-        .triage
-        .overlap
-        .iter()
-        .filter_map(|row| row.advised)
-        .any(|remedy| PINS.contains(&remedy.id))
 }

@@ -70,8 +70,7 @@ fn advised(facts: &Facts<'_>) -> Vec<Action> {
     let overlap = facts.triage.overlap.iter().filter_map(|row| {
         let remedy = row.advised?;
         let bound_ns = row.savings_bound_ns?;
-        let device = facts.devices().find(|device| device.name == row.device);
-        let device = device.filter(|_| super::PINS.contains(&remedy.id));
+        let device = facts.devices().find(|device| device.name == row.device && row.pins());
         let (bound_ns, left) =
             device.map_or((bound_ns, String::new()), |device| device.with_pinned_memory(bound_ns));
         Some(Action {

@@ -5,10 +5,17 @@ use host::links::GpuSlice;
 use report::units::time;
 use timeline::intervals;
 
-use super::Device;
+use super::{Device, Facts};
 
 /// A bound is cut where that is this part of it at least.
 const LEAST: f64 = 0.1;
+
+impl Facts<'_> {
+    /// Whether a row of the overlap table advises pinned memory, with gates of its own.
+    pub(crate) fn advises_pinned(&self) -> bool {
+        self.triage.overlap.iter().any(triage::OverlapRow::pins)
+    }
+}
 
 impl Device<'_> {
     /// A bound of pinned memory for its copies from pageable memory, without what they take at the rate of the link and no kernel is left to
@@ -34,6 +41,18 @@ impl Device<'_> {
             self.name_within()
         );
         (idle_ns, around)
+    }
+
+    /// The time of such copies that only makes the waits for the workers of a data loader longer, as the overlap table counts it, and the
+    /// sentence that says so.
+    pub(crate) fn paced_pageable(&self) -> (i64, String) {
+        let own = self.facts.triage.overlap.iter().filter(|row| row.device == self.name);
+        let ns: i64 = own.map(|row| row.paced_ns).sum();
+        let text = format!(
+            " Not counted are {} that only make the waits for the workers of the data loader longer.",
+            time(ns)
+        );
+        (ns, if ns > 0 { text } else { String::new() })
     }
 
     fn pageable(&self) -> Vec<&GpuSlice> {

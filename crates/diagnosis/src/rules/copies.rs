@@ -86,6 +86,11 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             found.push(finding);
             continue;
         }
+        // (An action says it, with a bound of its own; or batches come no earlier for it.)
+        let is_paced =
+            facts.devices().any(|device| device.paced_pageable().0.saturating_mul(2) > exposed_ns);
+        let is_said = facts.advises_pinned() || is_paced;
+        let finding = finding.aside(verdict == "h2d_pageable" && is_said);
         // (Of a run that waits for something else, they are a figure; and what another stream hides costs nothing.)
         found.push(if of_window(sum.device_ns) < LEAST_SHARE {
             match verdict {
@@ -123,9 +128,11 @@ fn without(facts: &Facts<'_>, purpose: Purpose, sum: &Sum) -> (i64, String) {
     match (purpose, device) {
         (Purpose::ToDevicePinned, Some(device)) => return beside_kernels(&device, exposed_ns),
         (Purpose::ToDevicePageable, Some(device)) => {
-            let (ns, text) = device.with_pinned_memory(exposed_ns);
+            let (paced_ns, paced) = device.paced_pageable();
+            let counted_ns = exposed_ns.saturating_sub(paced_ns).max(0);
+            let (ns, text) = device.with_pinned_memory(counted_ns);
             let (idle_ns, around) = device.idle_around_pageable(ns);
-            return (ns.saturating_add(idle_ns), text + &around);
+            return (ns.saturating_add(idle_ns), paced + &text + &around);
         }
         _ => {}
     }

@@ -42,6 +42,8 @@ pub(super) struct Figures<'a> {
     pub(super) fused: Option<&'static str>,
     /// The bound, and the GPU span that it is a part of.
     pub(super) savings: Option<(i64, i64)>,
+    /// What the bound leaves out, as it only makes the waits for the workers of a data loader longer, in ns.
+    pub(super) paced_ns: i64,
     /// What the GPU span is called.
     pub(super) span: String,
     /// Whether launches are recorded.
@@ -135,6 +137,9 @@ fn savings(figures: &Figures<'_>) -> Option<String> {
     let (saved_ns, span_ns) = figures.savings?;
     let span = &figures.span;
     let collective = figures.lever == Lever::Overlap;
+    if saved_ns == 0 && figures.paced_ns > 0 {
+        return Some("That saves no wall time: the waits for the workers of the data loader would be longer.".to_owned());
+    }
     if saved_ns == 0 {
         return Some(if figures.saving != Saving::Hidden {
             "That saves no wall time: the GPU waits for the CPU.".to_owned()
@@ -159,6 +164,9 @@ fn estimate(figures: &Figures<'_>) -> String {
         "the latency of each collective, as long as the shortest ones take, and the CPU time of its launch; the bytes stay"
     } else if figures.saving == Saving::Half {
         "half of its exposed time, as half of the bytes remain"
+    } else if figures.saving == Saving::Pinned && figures.paced_ns > 0 {
+        "its exposed time, as pinned memory is copied faster, and while kernels run, but for what only makes the waits for the workers of the \
+         data loader longer"
     } else if figures.saving == Saving::Pinned {
         "all of its exposed time, as pinned memory is copied faster, and while kernels run"
     } else if collective {

@@ -79,6 +79,9 @@ pub struct OverlapRow {
     pub advised: Option<&'static Remedy>,
     /// The number of the longest instance's event in the file, from 0.
     pub representative: u32,
+    /// What the bound of pinned memory leaves out, as it only makes the waits for the workers of a data loader longer, in ns.
+    #[serde(skip)]
+    pub paced_ns: i64,
     /// The surroundings of that instance.
     #[serde(skip)]
     pub context: OverlapContext,
@@ -90,7 +93,16 @@ impl OverlapRow {
     pub fn is_advice(&self) -> bool {
         self.priority.is_some()
     }
+
+    /// Whether pinned memory is advised, for what a data loader makes or for another tensor.
+    #[must_use]
+    pub fn pins(&self) -> bool {
+        self.advised.is_some_and(|remedy| PINS.contains(&remedy.id))
+    }
 }
+
+/// The remedies for copies of pageable memory: what a data loader makes, and what else the program does.
+pub(super) const PINS: [&str; 2] = ["pin-host-memory", "pin-host-tensor"];
 
 /// Why there is no bound.
 const NO_REMEDY: &str = "no remedy applies, or it ran in no recorded step";

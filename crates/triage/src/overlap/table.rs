@@ -11,11 +11,13 @@ use super::explain::{Figures, Saving, because, reason, signal};
 use super::groups::{Group, StageSums, candidates, groups, is_judged, stages};
 use super::note::note;
 use super::risk::{Evidence, Neighbours, Risk, Surroundings};
+use super::row::PINS;
 use super::savings::Savings;
 use super::sweep::{SliceOverlap, sweep};
 use super::verdict::{Case, LEAST_NS, Lever, Verdict, at_least, decide};
 use super::{Concurrency, Overlap, OverlapOptions, OverlapRow};
 use crate::facts::Regions;
+use crate::paced;
 use crate::priority::Priority;
 use crate::site::Attribution;
 use crate::stages::Stage;
@@ -151,8 +153,6 @@ fn collective_facts(facts: &Facts<'_>, group: &Group, name: &str) -> RunFacts {
 const MANY: usize = 64;
 /// Half of them are this short, in ns: they move little.
 const SMALL_NS: i64 = 100_000;
-/// The remedies for copies of pageable memory: what a data loader makes, and what else the program does.
-const PINS: [&str; 2] = ["pin-host-memory", "pin-host-tensor"];
 /// What helps copies where no data loader runs.
 const COPIES: &[&str] = &["pin-host-tensor", "copy-stream"];
 /// What helps many small collectives.
@@ -233,6 +233,8 @@ struct Chance {
     saving: Saving,
     /// The wall time that the remedy saves at most; `None` without a remedy, and where nothing limits the bound.
     bound_ns: Option<i64>,
+    /// What the bound leaves out, as it only makes the waits for the workers of a data loader longer, in ns.
+    paced_ns: i64,
 }
 
 #[inline(never)]
@@ -262,9 +264,10 @@ fn chance(
     let halves = remedy.is_some_and(|remedy| remedy.id == "ddp-compress");
     // The CPU waits in the call until pageable memory is copied: what it launches next comes sooner with the copy.
     let pins = remedy.is_some_and(|remedy| PINS.contains(&remedy.id));
+    let paced_ns = if pins { paced_ns(facts, group) } else { 0 };
     let bound_ns = remedy.zip(*wall).and_then(|(_, wall)| {
         if pins {
-            return Some(group.exclusive_ns);
+            return Some(group.exclusive_ns.saturating_sub(paced_ns));
         }
         if let Some(latency) = &latency {
             return Some(wall.saved_without(latency));
@@ -286,7 +289,14 @@ fn chance(
         None if pins => Saving::Pinned,
         None => Saving::Hidden,
     };
-    Chance { remedy, saving, bound_ns }
+    Chance { remedy, saving, bound_ns, paced_ns }
+}
+
+/// The exposed time of a group after which a data loader waits for its workers at least as long.
+fn paced_ns(facts: &Facts<'_>, group: &Group) -> i64 {
+    let exposed = |at: &u32| (*at, facts.per_slice.exclusive_ns[*at as usize]);
+    let mut removed: Vec<(u32, i64)> = group.instances.iter().map(exposed).collect();
+    paced::absorb(facts.gpu, &mut removed)
 }
 
 /// The row of a kernel.
@@ -308,7 +318,7 @@ fn row(facts: &Facts<'_>, stage: &StageSums, group: &Group, verdict: Verdict) ->
     let case = Case { lever, risk: case_risk, advised, total_ns, busy_ns: stage.busy_ns };
     let advice = decide(&case);
     let advised = advised.map(|(remedy, _)| remedy).filter(|_| advice.is_some());
-    let bound_ns = chance.bound_ns;
+    let (bound_ns, paced_ns) = (chance.bound_ns, chance.paced_ns);
     let judged = Judged { verdict, lever, advised, chance };
     let figures = figures(facts, stage, group, &neighbours, judged);
     let share_of = |n: u64| percent(n as i64, neighbours.n as i64);
@@ -342,6 +352,7 @@ fn row(facts: &Facts<'_>, stage: &StageSums, group: &Group, verdict: Verdict) ->
             .then(|| share_of(neighbours.waited)),
         formal_signal: signal(&figures),
         representative: gpu.row(longest),
+        paced_ns,
         context,
         recommendation: advice.map(|(_, what)| what),
         reason,
@@ -368,7 +379,8 @@ fn figures<'a>(
     judged: Judged,
 ) -> Figures<'a> {
     let Facts { gpu, per_slice, attribution, surroundings, wall, .. } = facts;
-    let Judged { verdict, lever, advised, chance: Chance { remedy, saving, bound_ns } } = judged;
+    let Judged { verdict, lever, advised, chance } = judged;
+    let Chance { remedy, saving, bound_ns, paced_ns } = chance;
     let name = gpu.trace.strings.get(gpu.works[group.work].name);
     Figures {
         verdict,
@@ -390,6 +402,7 @@ fn figures<'a>(
         pageable: lever == Lever::Copy && is_pageable(name),
         possible: remedy.is_some(),
         saving,
+        paced_ns,
         one_stream: stage.n_used < 2,
     }
 }

@@ -98,6 +98,31 @@ fn a_copy_is_prefetched_only_where_a_later_one_is_of_comparable_size() {
 }
 
 #[test]
+fn copies_before_a_longer_wait_for_workers_save_nothing() {
+    // Three steps, each with a copy of 10 ms and 20 ms of compute, and before each of them a wait for a batch.
+    let saved = |waits_ms: [i64; 3]| {
+        let mut fixture = Fixture::default();
+        let mut at_ns = 0;
+        for ms in waits_ms {
+            let loader = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__";
+            fixture.push(slice("user_annotation", loader).on(1, 1).at(at_ns, ms * MS));
+            at_ns += ms * MS;
+            fixture.push(slice("gpu_memcpy", H2D).at(at_ns, 10 * MS));
+            fixture.push(kernel(GEMM).at(at_ns + 10 * MS, 20 * MS));
+            at_ns += 30 * MS;
+        }
+        let found = of(fixture);
+        let copy = row(&found, H2D);
+        (copy.savings_bound_ns, copy.paced_ns, copy.reason.clone())
+    };
+    let (bound_ns, paced_ns, _) = saved([1, 1, 1]);
+    assert_eq!((bound_ns, paced_ns), (Some(30 * MS), 0), "batches are there");
+    let (bound_ns, paced_ns, reason) = saved([1, 5, 21]);
+    assert_eq!((bound_ns, paced_ns), (Some(10 * MS), 20 * MS), "{reason}");
+    assert!(reason.contains("the waits for the workers of the data loader longer"), "{reason}");
+}
+
+#[test]
 fn a_stream_that_does_next_to_nothing_is_no_second_one() {
     let side = || kernel("neg").at(21 * MS, MS / 10).on(0, 20);
     let kernels = || [kernel(GEMM).at(20 * MS, 40 * MS), side(), kernel(NORM).at(60 * MS, 10 * MS)];
