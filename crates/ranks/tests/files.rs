@@ -95,9 +95,14 @@ fn the_json_of_a_run_fits_its_schema() {
 }
 
 /// A rank of three that calls five all-to-alls and three all-reduces, which end together, each 10 ms after the one before; rank 2 joins
-/// the all-to-alls `late` us after rank 0, and rank 1 the all-reduces by 30 us. `call` is around the launch of each all-to-all. Its
-/// recording begins and its first op begins so many us late.
-fn exchanges(rank: i64, call: &str, late: i64, (recording, op): (Option<i64>, i64)) -> RankCalls {
+/// the all-to-alls `late` us after rank 0, and rank 1 the all-reduces by 30 us. `call` is around the launch of each all-to-all. All is
+/// launched ahead, or each kernel where it can start. Its recording begins and its first op begins so many us late.
+fn exchanges(
+    rank: i64,
+    (call, ahead): (&str, bool),
+    late: i64,
+    (recording, op): (Option<i64>, i64),
+) -> RankCalls {
     let us = 1_000;
     let mut fixture = Fixture::default();
     if let Some(from) = recording {
@@ -117,11 +122,11 @@ fn exchanges(rank: i64, call: &str, late: i64, (recording, op): (Option<i64>, i6
             if is_exchange { "SendRecv_RING_SIMPLE_Sum_int8_t" } else { "AllReduce_RING_LL" };
         let name = format!("ncclKernel_{name}(ncclDevComm*, unsigned long, ncclWork*)");
         let on = |category, name| slice(category, name).on(1, 1);
+        let launch = if ahead { 100 * nth } else { start - 10 };
         if is_exchange {
-            fixture.push(on("user_annotation", call).at((start - 20) * us, 15 * us));
+            fixture.push(on("user_annotation", call).at((launch - 10) * us, 15 * us));
         }
-        fixture
-            .push(on("cuda_runtime", "cudaLaunchKernel").at((start - 10) * us, 3 * us).link(nth));
+        fixture.push(on("cuda_runtime", "cudaLaunchKernel").at(launch * us, 3 * us).link(nth));
         let kernel = kernel(&name).on(rank, 84).at(start * us, (end - start + rank) * us);
         fixture.push(kernel.link(nth));
     }
@@ -132,20 +137,25 @@ fn exchanges(rank: i64, call: &str, late: i64, (recording, op): (Option<i64>, i6
 
 #[test]
 fn all_to_alls_of_send_and_receive_kernels_are_matched_by_the_call_around_their_launch() {
-    let run = |call: &str| {
-        let ranks = [0, 1, 2].map(|rank| exchanges(rank, call, 400, (None, 0)));
+    let run = |call: &str, ahead: bool| {
+        let ranks = [0, 1, 2].map(|rank| exchanges(rank, (call, ahead), 400, (None, 0)));
         let runs = Runs::of(&ranks[..]);
         let run = runs.largest().expect("they are of one run");
         (run.section().intro, run.late_file())
     };
     for call in ["nccl:all_to_all", "c10d::alltoall_base_"] {
-        let (said, late) = run(call);
+        let (said, late) = run(call, true);
         let most = "The other ranks wait for rank 2, the last to join 5 of 8 collectives: 2.00 ms.";
         assert!(said.len() == 1 && said[0].starts_with(most), "{call}: {said:?}");
         assert_eq!(late, Some(2), "the report is of the rank that the sentence names");
     }
+    // Those that wait launch as late themselves: the sentence says so, and no rank is worth more than another one.
+    let (said, late) = run("nccl:all_to_all", false);
+    let costs = "Without the waiting a rank would be done 40.0 µs sooner at most";
+    assert!(said.len() == 1 && said[0].contains(costs), "{said:?}");
+    assert_eq!(late, None);
     // Pairs that send and receive, as in a pipeline, are none.
-    let (said, late) = run("nccl:send 0->1");
+    let (said, late) = run("nccl:send 0->1", true);
     let few = "The other ranks wait for rank 1, the last to join 3 of 3 collectives: 90.0 µs.";
     assert!(said.len() == 1 && said[0].starts_with(few), "{said:?}");
     assert_eq!(late, Some(1));
@@ -154,7 +164,8 @@ fn all_to_alls_of_send_and_receive_kernels_are_matched_by_the_call_around_their_
 #[test]
 fn what_comes_before_the_recordings_is_told_by_the_begin_of_the_profilers_span() {
     let said = |begins: [(Option<i64>, i64); 3]| {
-        let of = |rank: i64| exchanges(rank, "nccl:all_to_all", 400, begins[rank as usize]);
+        let of =
+            |rank: i64| exchanges(rank, ("nccl:all_to_all", false), 400, begins[rank as usize]);
         let ranks = [0, 1, 2].map(of);
         let run = Runs::of(&ranks[..]);
         let said = run.largest().expect("they are of one run").section().intro;
