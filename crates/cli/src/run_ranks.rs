@@ -86,7 +86,7 @@ impl RunRanks {
         paths
     }
 
-    /// The file of the rank for which the others wait, where they do: its own trace says why. Of the run with the most ranks.
+    /// The file of the rank for which the others wait, where that costs them much: its own trace says why. Of the run with the most ranks.
     fn late(&self) -> Option<&Path> {
         Some(self.paths.get(self.runs.largest()?.late_file()?)?.as_path())
     }

@@ -97,46 +97,62 @@ fn headline(facts: &Facts<'_>, parts: &[(Vec<String>, Diagnosis)]) -> Option<Str
     }
 }
 
-/// That the other devices wait for one, where that is much of the wall time; and whether it is the first thing to say: not where most of
-/// the waiting costs nothing, because the others launch as late.
+/// That the other devices wait for one, where that is much of the wall time; and whether it is the first thing to say: not where one of them
+/// would hardly be done sooner without, because it launches as late, for the others would wait for that one then.
 fn late_sentence(facts: &Facts<'_>, device: &str) -> Option<(String, bool)> {
-    let late = facts.matched.device(device)?;
-    let waits = facts
-        .matched
-        .devices()
-        .filter_map(|(name, waits)| Some((waits.exposed_for(device)?.ns, name)));
-    let (most, name) = waits.max()?;
-    let of_it = |row: &&WallRow| row.device == name;
-    let whole: i64 = facts.wall.iter().filter(of_it).map(|row| row.total_ns).sum();
+    let matched = &facts.matched;
+    let late = matched.device(device)?;
+    let waiting = || {
+        let waits = matched.devices().filter_map(|(name, waits)| {
+            Some((waits.exposed_for(device)?.ns, name, waits)).filter(|(ns, ..)| *ns > 0)
+        });
+        waits.map(|(ns, name, waits)| (ns, name, late_rank::is_limited(waits)))
+    };
+    let (most, name, is_limited) = waiting().max()?;
+    let whole = late_rank::wall_ns(&facts.wall, name);
     if whole <= 0 || (most as f64) < LEAST_WAITING * whole as f64 {
         return None;
     }
-    let is_several = facts.matched.devices().count() > 2;
-    let (n_last, n) = (count(late.n_last as u64), count(late.n as u64));
-    let bound = late_rank::finding(&facts.matched, &facts.wall, facts.gpu)
-        .and_then(|found| found.bound_ns)
-        .filter(|_| late_rank::others_are_limited(&facts.matched, device));
-    Some(match bound {
-        Some(bound) => (
+    let is_several = matched.devices().count() > 2;
+    let last = format!(
+        "the last to join {} of {} collectives",
+        count(late.n_last as u64),
+        count(late.n as u64)
+    );
+    let limited: Vec<&str> = waiting().filter(|one| one.2).map(|(_, name, _)| name).collect();
+    let bound =
+        late_rank::finding(matched, &facts.wall, facts.gpu).and_then(|found| found.bound_ns);
+    let Some(bound) = bound.filter(|_| !limited.is_empty()) else {
+        let text = format!(
+            "{} for GPU {device}, {last}: GPU {name} for {} ({} of its wall time).",
+            if is_several { "The other GPUs wait" } else { "The other GPU waits" },
+            time(most),
+            percent(timeline::percent(most, whole))
+        );
+        return Some((text, true));
+    };
+    let most = time(most);
+    let why = match &limited[..] {
+        all if is_several && all.len() + 1 == matched.devices().count() => {
             format!(
-                "GPU {device} is the last to join {n_last} of {n} collectives, which costs {} at most ({}): {} for it for up to {}, but {} \
-                 launches come no earlier.",
-                time(bound),
-                percent(timeline::percent(bound, whole)),
-                if is_several { "the other GPUs wait" } else { "the other GPU waits" },
-                time(most),
-                if is_several { "their own" } else { "its own" }
-            ),
-            false,
+                "the other GPUs wait for it for up to {most}, but their own launches come no earlier"
+            )
+        }
+        _ if is_limited => {
+            format!("GPU {name} waits for it for {most}, but its own launches come no earlier")
+        }
+        [one] => format!(
+            "GPU {name} waits for it for {most}, but the launches of GPU {one} come no earlier"
         ),
-        None => (
-            format!(
-                "{} for GPU {device}, the last to join {n_last} of {n} collectives: GPU {name} for {} ({} of its wall time).",
-                if is_several { "The other GPUs wait" } else { "The other GPU waits" },
-                time(most),
-                percent(timeline::percent(most, whole))
-            ),
-            true,
+        some => format!(
+            "GPU {name} waits for it for {most}, but the launches of GPUs {} come no earlier",
+            some.join(", ")
         ),
-    })
+    };
+    let text = format!(
+        "GPU {device} is {last}, which costs {} at most ({} of the wall time of GPU {device}): {why}.",
+        time(bound),
+        percent(timeline::percent(bound, late_rank::wall_ns(&facts.wall, device))),
+    );
+    Some((text, false))
 }

@@ -11,10 +11,16 @@ use triage::{Sources, TriageOptions, triage};
 /// Two ranks in one file that call three collectives of all. The second one launches its products later each time, because its
 /// thread is busy. Whether the first one launches its next ones when its all-reduce is done, or no earlier than it does for a reason of its own.
 fn two_ranks(waits: bool) -> (Fixture, Details) {
+    several_ranks(&[(0, false), (400_000, false)], waits)
+}
+
+/// The same of ranks that launch their products so late each time, in ns, or all of them ahead.
+fn several_ranks(ranks: &[(i64, bool)], waits: bool) -> (Fixture, Details) {
     let (mut fixture, mut details) = (Fixture::default(), Details::default());
     let (name, kind) =
         (details.texts.intern("allreduce"), details.texts.intern("Float;0;[0, 1];[];[];"));
-    let all = Collective { name, kind, in_elements: 8, out_elements: 8, group_size: 2 };
+    let group_size = ranks.len() as i64;
+    let all = Collective { name, kind, in_elements: 8, out_elements: 8, group_size };
     details.collectives.push(all);
     let (mut row, mut id) = (0_u32, 1_i64);
     let mut push = |fixture: &mut Fixture, slice: Slice<'_>| {
@@ -23,12 +29,14 @@ fn two_ranks(waits: bool) -> (Fixture, Details) {
         row - 1
     };
     for step in 0..3 {
-        for (rank, late) in [(0, 0), (1, 400_000)] {
+        for (rank, (late, ahead)) in (0..).zip(ranks.iter().copied()) {
             let at = step * 1_000_000;
             let on = |name| slice("cuda_runtime", name).on(70 + rank, 1);
-            push(&mut fixture, on("cudaLaunchKernel").at(at + late, 5_000).link(id));
+            let launch = if ahead { step * 2_000 } else { at + late };
+            let next = if ahead { launch + 1_000 } else { launch + 10_000 };
+            push(&mut fixture, on("cudaLaunchKernel").at(launch, 1_000).link(id));
             push(&mut fixture, kernel("gemm").on(rank, 7).at(at + late + 10_000, 100_000).link(id));
-            push(&mut fixture, on("cudaLaunchKernel").at(at + late + 10_000, 5_000).link(id + 1));
+            push(&mut fixture, on("cudaLaunchKernel").at(next, 1_000).link(id + 1));
             let ring = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)";
             let start = at + late + 110_000;
             let ring = kernel(ring).on(rank, 9).at(start, at + 600_000 - start).link(id + 1);
@@ -91,13 +99,43 @@ fn a_late_rank_costs_only_what_the_launches_of_the_others_let_go_away() {
     let found = diagnosed(&fixture.finish(), &details);
     let headline = found.headline.unwrap_or_default();
     assert!(headline.starts_with("GPU 1 stands still in the gaps between launches"), "{headline}");
-    let costs = "GPU 1 is the last to join 3 of 3 collectives, which costs 500 µs at most (19.3%): the other GPU waits for it for up to \
-                 1.20 ms, but its own launches come no earlier.";
+    let costs = "GPU 1 is the last to join 3 of 3 collectives, which costs 500 µs at most (22.8% of the wall time of GPU 1): GPU 0 waits \
+                 for it for 1.20 ms, but its own launches come no earlier.";
     assert!(headline.ends_with(costs), "{headline}");
     let late = found.findings.iter().find(|one| one.rule.id() == "late_rank").expect("it is late");
     assert_eq!((late.device.as_deref(), late.bound_ns), (Some("1"), Some(500_000)));
     let meaning = "Most of their waiting costs nothing: their own launches come no earlier. It runs as many kernels as they do.";
     assert_eq!(late.meaning, meaning, "the other one has such gaps beside its all-reduces");
+}
+
+#[test]
+fn launches_are_said_to_limit_those_that_they_limit() {
+    let headline = |ranks: &[(i64, bool)]| {
+        let (fixture, details) = several_ranks(ranks, false);
+        diagnosed(&fixture.finish(), &details).headline.unwrap_or_default()
+    };
+    let costs = |why: &str| {
+        format!(
+            " GPU 3 is the last to join 3 of 3 collectives, which costs 467 µs at most (21.3% of the wall time of GPU 3): {why} come no \
+             earlier."
+        )
+    };
+    let (late, second, second_ahead) = ((400_000, false), (33_000, false), (33_000, true));
+    // GPU 0 waits longest and would save all of it.
+    let said = headline(&[(0, true), second, second, late]);
+    let others = costs("GPU 0 waits for it for 1.20 ms, but the launches of GPUs 1, 2");
+    assert!(said.ends_with(&others), "{said}");
+    // It launches as late itself, as all of them do, or it alone does.
+    let said = headline(&[(0, false), second, second, late]);
+    let all = costs("the other GPUs wait for it for up to 1.20 ms, but their own launches");
+    assert!(said.ends_with(&all), "{said}");
+    let said = headline(&[(0, false), second_ahead, second, late]);
+    let own = costs("GPU 0 waits for it for 1.20 ms, but its own launches");
+    assert!(said.ends_with(&own), "{said}");
+    // Launches limit none of them.
+    let said = headline(&[(0, true), second_ahead, second_ahead, late]);
+    let first = "The other GPUs wait for GPU 3, the last to join 3 of 3 collectives: GPU 0 for 1.20 ms (46.3% of its wall time).";
+    assert!(said.starts_with(first), "{said}");
 }
 
 #[test]

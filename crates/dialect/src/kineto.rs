@@ -65,6 +65,17 @@ pub const ANNOTATIONS: &[&str] = &[
     "FSDP::",
 ];
 
+/// Raw category of the span in which a profiler records, and how the name of that of PyTorch's begins
+/// (`libkineto/src/output_json.cpp`, `handleTraceSpan`; `torch/csrc/autograd/profiler_kineto.cpp`).
+const SPAN: (&str, &str) = ("Trace", "PyTorch Profiler");
+
+/// Whether a slice is the span in which PyTorch's profiler records: it begins where the recording does.
+#[must_use]
+pub fn is_recording(raw_category: &str, name: &str) -> bool {
+    let (category, start) = SPAN;
+    raw_category == category && name.starts_with(start)
+}
+
 /// Whether a step, or another annotation, of this raw category is the copy around the work on the GPU.
 #[must_use]
 pub fn is_gpu_side(raw_category: &str) -> bool {
@@ -104,6 +115,13 @@ mod tests {
         assert!(is_of_profiler("torch/profiler/profiler.py(811): step"));
         assert!(!is_of_profiler("torch/profiler/profiler.py(9): __call__"));
         assert!(!is_of_profiler("my/profiler.py(3): step"));
+    }
+
+    #[test]
+    fn the_span_of_the_profiler_is_no_other_event_of_its_name() {
+        assert!(is_recording("Trace", "PyTorch Profiler (0)"));
+        assert!(!is_recording("python_function", "PyTorch Profiler (0)"));
+        assert!(!is_recording("Trace", "NCCL Profiler (0)"));
     }
 
     #[test]

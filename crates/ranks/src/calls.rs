@@ -1,6 +1,7 @@
 //! The collectives of one device or rank, and when its CPU is late.
 
 use crate::listed::groups_of;
+use dialect::kineto;
 use dialect::processes::{is_all_to_all, is_cpu_collective};
 use host::class::Class;
 use host::links::{DeviceId, GpuSide, GpuSlice};
@@ -49,7 +50,7 @@ pub struct RankCalls {
     pub(crate) world_size: Option<i64>,
     /// When the file was recorded: from its first slice to the end of its last; `None` without any.
     pub(crate) recorded: Option<Interval>,
-    /// When its CPU's first op, function or annotation begins: a thread is recorded from the begin of the recording on.
+    /// When the profiler begins to record, where the file has its span. (The first op may begin long after that.)
     pub(crate) begins_ns: Option<i64>,
     pub(crate) kinds: Vec<Kind>,
     /// When it runs no kernel but communication.
@@ -114,7 +115,7 @@ impl RankCalls {
         let own = Self::within(slices, gpu, details, rank.to_string(), (None, shift), &on_all);
         let times = || slices.all.iter().map(|(slice, _)| slice.interval());
         let (first, last) = (times().map(|(from, _)| from).min(), times().map(|(_, to)| to).max());
-        let begins = calls_named(slices, &|_| true).map(|slice| slice.start_ns).min();
+        let begins = recordings(slices).map(|slice| slice.start_ns).min();
         Self {
             rank,
             begins_ns: begins.map(|at| at.saturating_add(shift)),
@@ -218,6 +219,16 @@ impl OnCpu {
         trace::sort_by_key(&mut waits, |(_, to)| *to);
         Self { waits, calls: cpu_calls(slices, details, shift) }
     }
+}
+
+/// The spans in which the profiler records.
+fn recordings<'a>(slices: &'a Slices<'_>) -> impl Iterator<Item = HostSlice> + 'a {
+    let trace = slices.trace;
+    let is_one = |slice: &HostSlice| {
+        kineto::is_recording(trace.raw_category_text(slice.row), trace.name_text(slice.row))
+    };
+    let others = slices.all.iter().filter(|(_, family)| *family == Family::Other);
+    others.map(|(slice, _)| *slice).filter(is_one)
 }
 
 /// A call, and what is recorded of its message.

@@ -29,8 +29,8 @@ struct Run {
     known: OnceCell<Known>,
 }
 
-/// A rank waits for another where that takes this part of its kernels' time: a tenth.
-const LEAST_WAIT_PART: i64 = 10;
+/// A rank is worth a look where another one would be done so much sooner, as a part of its kernels' time, if it came earlier: a tenth.
+const LEAST_SAVED_PART: i64 = 10;
 
 /// The ranks of one run.
 pub struct OneRun<'a> {
@@ -130,21 +130,21 @@ impl<'a> OneRun<'a> {
         self.run.members.contains(&file)
     }
 
-    /// The file of the rank for which the others wait, as the sentence says it, where one of them waits for it for a tenth of its kernels'
-    /// time or more.
+    /// The file of the rank for which the others wait, as the sentence says it, where that costs one of them a tenth of its kernels' time
+    /// or more: so much sooner would it be done if the late rank came no later than the next to last. (Long waits cost nothing where the
+    /// launches of those that wait come as late.)
     #[must_use]
     pub fn late_file(&self) -> Option<usize> {
         let ranks = self.ranks();
         let matched = Matched::of_all(&ranks, self.known(), None);
         let (late, _) = matched.latest()?;
-        let is_long = |rank: &&RankCalls| {
+        let is_costly = |rank: &&RankCalls| {
             let wait = matched.device(&rank.name).and_then(|waits| waits.exposed_for(late));
             let busy = union(rank.kernels.iter().map(|kernel| kernel.times).collect());
-            wait.is_some_and(|wait| {
-                wait.ns > 0 && wait.ns.saturating_mul(LEAST_WAIT_PART) >= length(&busy)
-            })
+            let saves_ns = wait.map_or(0, |wait| wait.saves_ns.unwrap_or(wait.ns));
+            saves_ns > 0 && saves_ns.saturating_mul(LEAST_SAVED_PART) >= length(&busy)
         };
-        ranks.iter().any(is_long).then_some(())?;
+        ranks.iter().any(is_costly).then_some(())?;
         self.run.members.iter().copied().find(|at| self.files[*at].name == late)
     }
 

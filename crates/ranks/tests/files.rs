@@ -95,12 +95,21 @@ fn the_json_of_a_run_fits_its_schema() {
 }
 
 /// A rank of three that calls five all-to-alls and three all-reduces, which end together, each 10 ms after the one before; rank 2 joins
-/// the all-to-alls `late` us after rank 0, and rank 1 the all-reduces by 30 us. Its recording begins `begin` us late. `call` is around
-/// the launch of each all-to-all.
-fn exchanges(rank: i64, call: &str, (late, begin): (i64, i64)) -> RankCalls {
+/// the all-to-alls `late` us after rank 0, and rank 1 the all-reduces by 30 us. `call` is around the launch of each all-to-all. All is
+/// launched ahead, or each kernel where it can start. Its recording begins and its first op begins so many us late.
+fn exchanges(
+    rank: i64,
+    (call, ahead): (&str, bool),
+    late: i64,
+    (recording, op): (Option<i64>, i64),
+) -> RankCalls {
     let us = 1_000;
     let mut fixture = Fixture::default();
-    fixture.push(slice("cpu_op", "aten::mm").on(1, 1).at(begin * us, 5 * us));
+    if let Some(from) = recording {
+        let span = slice("Trace", "PyTorch Profiler (0)").in_process("Spans");
+        fixture.push(span.at(from * us, (100_000 - from) * us));
+    }
+    fixture.push(slice("cpu_op", "aten::mm").on(1, 1).at(op * us, 5 * us));
     for nth in 1..=8 {
         let (end, is_exchange) = (nth * 10_000, nth <= 5);
         let wait = match (is_exchange, rank) {
@@ -113,11 +122,11 @@ fn exchanges(rank: i64, call: &str, (late, begin): (i64, i64)) -> RankCalls {
             if is_exchange { "SendRecv_RING_SIMPLE_Sum_int8_t" } else { "AllReduce_RING_LL" };
         let name = format!("ncclKernel_{name}(ncclDevComm*, unsigned long, ncclWork*)");
         let on = |category, name| slice(category, name).on(1, 1);
+        let launch = if ahead { 100 * nth } else { start - 10 };
         if is_exchange {
-            fixture.push(on("user_annotation", call).at((start - 20) * us, 15 * us));
+            fixture.push(on("user_annotation", call).at((launch - 10) * us, 15 * us));
         }
-        fixture
-            .push(on("cuda_runtime", "cudaLaunchKernel").at((start - 10) * us, 3 * us).link(nth));
+        fixture.push(on("cuda_runtime", "cudaLaunchKernel").at(launch * us, 3 * us).link(nth));
         let kernel = kernel(&name).on(rank, 84).at(start * us, (end - start + rank) * us);
         fixture.push(kernel.link(nth));
     }
@@ -128,28 +137,54 @@ fn exchanges(rank: i64, call: &str, (late, begin): (i64, i64)) -> RankCalls {
 
 #[test]
 fn all_to_alls_of_send_and_receive_kernels_are_matched_by_the_call_around_their_launch() {
-    let run = |call: &str, begins: [i64; 3]| {
-        let ranks = [0, 1, 2].map(|rank| exchanges(rank, call, (400, begins[rank as usize])));
+    let run = |call: &str, ahead: bool| {
+        let ranks = [0, 1, 2].map(|rank| exchanges(rank, (call, ahead), 400, (None, 0)));
         let runs = Runs::of(&ranks[..]);
         let run = runs.largest().expect("they are of one run");
         (run.section().intro, run.late_file())
     };
     for call in ["nccl:all_to_all", "c10d::alltoall_base_"] {
-        let (said, late) = run(call, [0, 0, 0]);
+        let (said, late) = run(call, true);
         let most = "The other ranks wait for rank 2, the last to join 5 of 8 collectives: 2.00 ms.";
         assert!(said.len() == 1 && said[0].starts_with(most), "{call}: {said:?}");
         assert_eq!(late, Some(2), "the report is of the rank that the sentence names");
     }
-    // Rank 1 waits for rank 2, which begins to record as much later.
-    let (said, _) = run("nccl:all_to_all", [50, 0, 380]);
-    assert_eq!(
-        said[1],
-        "The recording of rank 2 begins 380 µs after that of rank 1: what the others wait for it in the first collective, up to 400 µs, \
-         comes from before the recordings."
-    );
+    // Those that wait launch as late themselves: the sentence says so, and no rank is worth more than another one.
+    let (said, late) = run("nccl:all_to_all", false);
+    let costs = "Without the waiting a rank would be done 40.0 µs sooner at most";
+    assert!(said.len() == 1 && said[0].contains(costs), "{said:?}");
+    assert_eq!(late, None);
     // Pairs that send and receive, as in a pipeline, are none.
-    let (said, late) = run("nccl:send 0->1", [0, 0, 0]);
+    let (said, late) = run("nccl:send 0->1", true);
     let few = "The other ranks wait for rank 1, the last to join 3 of 3 collectives: 90.0 µs.";
     assert!(said.len() == 1 && said[0].starts_with(few), "{said:?}");
     assert_eq!(late, Some(1));
+}
+
+#[test]
+fn what_comes_before_the_recordings_is_told_by_the_begin_of_the_profilers_span() {
+    let said = |begins: [(Option<i64>, i64); 3]| {
+        let of =
+            |rank: i64| exchanges(rank, ("nccl:all_to_all", false), 400, begins[rank as usize]);
+        let ranks = [0, 1, 2].map(of);
+        let run = Runs::of(&ranks[..]);
+        let said = run.largest().expect("they are of one run").section().intro;
+        said.into_iter().find(|sentence| sentence.contains("recordings"))
+    };
+    let late = |us: i64| (Some(us), us + 2);
+    let sentence = |apart: &str, explained: &str| {
+        Some(format!(
+            "The recording of rank 2 begins {apart} after that of rank 1: of what the others wait for it in the first collective, up to \
+             {explained} comes from before the recordings."
+        ))
+    };
+    assert_eq!(said([late(50), late(0), late(380)]), sentence("380 µs", "380 µs"));
+    // A wait is no longer than it is, however late the recording begins.
+    assert_eq!(said([late(50), late(0), late(900)]), sentence("900 µs", "400 µs"));
+    // The recordings begin at one time, and the program of rank 2 comes late in its own: its file has the cause.
+    assert_eq!(said([(Some(0), 2), (Some(0), 2), (Some(0), 382)]), None);
+    // Most of the wait is in the recordings.
+    assert_eq!(said([late(0), late(0), late(150)]), None);
+    // A first op does not tell when the recording begins.
+    assert_eq!(said([(None, 2), (None, 2), (None, 382)]), None);
 }

@@ -167,17 +167,17 @@ fn waiting(waits: &Waits, exposed: i64, who: &str, (compute_ns, bound_ns): (i64,
                 None => String::new(),
             };
             let transfer_ns = exposed.saturating_sub(waits.exposed_ns).max(0);
+            let (rest, of) = rest(waits.transfer_ns.min(transfer_ns), transfer_ns);
             // (The bound is not that of the waiting.)
             let hides = match bound_ns {
                 ns if ns < transfer_ns && ns == compute_ns && ns > 0 => {
-                    format!(", of which other work could hide {}", time(ns))
+                    format!("{of} other work could hide {}", time(ns))
                 }
                 ns if ns < transfer_ns && ns < compute_ns => {
-                    format!(", of which launches let go away {} at most", time(ns))
+                    format!("{of} launches let go away {} at most", time(ns))
                 }
                 _ => String::new(),
             };
-            let rest = rest(waits.transfer_ns.min(transfer_ns), transfer_ns);
             format!(
                 "{} of it is waiting for {whom}, as {n} show that were matched with those of the other {who}s; {rest}{hides}.{late}",
                 time(waits.exposed_ns)
@@ -186,20 +186,22 @@ fn waiting(waits: &Waits, exposed: i64, who: &str, (compute_ns, bound_ns): (i64,
     }
 }
 
-/// What the exposed time is that is not known to be waiting: transfer, as far as collectives were matched.
-fn rest(transfer_ns: i64, rest_ns: i64) -> String {
+/// Of the rest: less of it is the rounding of kernels that lie beside each other.
+const ROUNDING: f64 = 0.01;
+
+/// What the exposed time is that is not known to be waiting: transfer, as far as collectives were matched. And how a part of all that is
+/// said to be one.
+fn rest(transfer_ns: i64, rest_ns: i64) -> (String, &'static str) {
     let unmatched_ns = rest_ns.saturating_sub(transfer_ns);
-    // (Kernels of a collective may lie beside each other by their rounding.)
-    if unmatched_ns as f64 <= LEAST_EXCESS * rest_ns as f64 {
-        return format!("{} is transfer", time(rest_ns));
-    }
+    let transfer = format!("{} is transfer", time(transfer_ns));
     let unmatched = format!(
         "{} lies in communication that could not be matched: transfer and waiting together",
         time(unmatched_ns)
     );
     match transfer_ns {
-        0 => unmatched,
-        _ => format!("{} is transfer, and {unmatched}", time(transfer_ns)),
+        _ if unmatched_ns as f64 <= ROUNDING * rest_ns as f64 => (transfer, ", of which"),
+        0 => (unmatched, ", of which"),
+        _ => (format!("{transfer}, and {unmatched}"), "; of both,"),
     }
 }
 
@@ -386,4 +388,23 @@ fn far_places(calls: &[Call<'_, (StringId, Same)>]) -> Option<(i64, i64)> {
     };
     let found = medians.chunk_by(|a, b| a.0 == b.0).filter_map(of_kernel);
     found.max_by_key(|(ns, _)| *ns).map(|(_, places)| places)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_matched_is_not_called_transfer() {
+        let unmatched =
+            "lies in communication that could not be matched: transfer and waiting together";
+        let both =
+            |first: &str, second: &str| format!("{first} is transfer, and {second} {unmatched}");
+        assert_eq!(rest(920_000, 1_000_000), (both("920 µs", "80.0 µs"), "; of both,"));
+        assert_eq!(rest(980_000, 1_000_000), (both("980 µs", "20.0 µs"), "; of both,"));
+        // A rounding is not named, nor counted as transfer.
+        assert_eq!(rest(995_000, 1_000_000), ("995 µs is transfer".to_owned(), ", of which"));
+        assert_eq!(rest(0, 1_000_000), (format!("1.00 ms {unmatched}"), ", of which"));
+        assert_eq!(rest(0, 0), (format!("{} is transfer", time(0)), ", of which"));
+    }
 }

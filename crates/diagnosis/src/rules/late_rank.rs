@@ -1,7 +1,7 @@
 //! `late_rank`: the device for which the others wait in collectives, and what it does longer than they do.
 
 use host::links::GpuSide;
-use ranks::{Matched, WaitFor};
+use ranks::{Matched, WaitFor, Waits};
 use report::units::{count, time};
 use triage::{WallPart, WallRow};
 
@@ -27,7 +27,7 @@ pub(crate) fn finding(matched: &Matched, wall: &[WallRow], gpu: &GpuSide) -> Opt
     // (Then the one that saves least keeps the others waiting.)
     let least = waits.iter().map(|(_, wait)| wait.saves_ns.unwrap_or(wait.ns)).min()?;
     let bound = late.behind_ns.min(least);
-    let whole: i64 = wall.iter().filter(|row| row.device == device).map(|row| row.total_ns).sum();
+    let whole = wall_ns(wall, device);
     let each: Vec<String> =
         waits.iter().map(|(name, wait)| format!("device {name} for {}", time(wait.ns))).collect();
     let text = format!(
@@ -51,6 +51,12 @@ pub(crate) fn finding(matched: &Matched, wall: &[WallRow], gpu: &GpuSide) -> Opt
         .means(told.join(" "))
         .with("collectives", "collectives that it is the last to join", late.n_last);
     (whole > 0).then_some(found)
+}
+
+/// The wall time of a device, in ns.
+pub(crate) fn wall_ns(wall: &[WallRow], device: &str) -> i64 {
+    let own = wall.iter().filter(|row| row.device == device);
+    own.fold(0, |sum, row| sum.saturating_add(row.total_ns))
 }
 
 /// Kernels may differ by this part of them: a sum or a copy that one rank does for all.
@@ -81,8 +87,14 @@ fn same_kernels(gpu: &GpuSide, device: &str) -> bool {
 /// What follows where the others are limited by launches of their own.
 const LIMITED: &str = "Most of their waiting costs nothing: their own launches come no earlier.";
 
-/// Whether most of what the others wait, all together, would not go away without any waiting, because their own launches come no earlier.
-pub(crate) fn others_are_limited(matched: &Matched, device: &str) -> bool {
+/// Whether most of what a device waits would not go away without any waiting, because its own launches come no earlier.
+pub(crate) fn is_limited(waits: &Waits) -> bool {
+    let saves_ns = waits.saves_ns.unwrap_or(waits.exposed_ns);
+    saves_ns.saturating_mul(2) < waits.exposed_ns
+}
+
+/// The same of what the others wait, all together.
+fn others_are_limited(matched: &Matched, device: &str) -> bool {
     let others = matched.devices().filter(|(name, _)| *name != device);
     let sums = others.fold((0_i64, 0_i64), |(saves, waits), (_, own)| {
         let saves_ns = own.saves_ns.unwrap_or(own.exposed_ns);
