@@ -48,13 +48,6 @@ fn fused_action(row: &triage::FuseRow) -> Option<String> {
     }
 }
 
-/// Whether what is to be compiled takes too little time on the GPU: its bound is then what its launches are estimated to cost the CPU, and
-/// to compile a module is more work than such an estimate is worth.
-fn is_little_to_compile(row: &triage::FuseRow, least_ns: i64) -> bool {
-    let gone_ns = row.together.map_or(row.gone_ns, |all| all.gone_ns);
-    row.remedy == super::COMPILE && gone_ns.max(row.related_ns) < least_ns
-}
-
 /// The advised rows of the overlap and the fusion table, and the number format of products. Bounds of the first are of all iterations.
 pub(super) fn of_triage(facts: &Facts<'_>) -> Vec<Action> {
     let mut all = advised(facts);
@@ -94,7 +87,6 @@ fn advised(facts: &Facts<'_>) -> Vec<Action> {
             },
         })
     });
-    let least_ns = (super::LEAST_SHARE * super::window(facts).0 as f64) as i64;
     // One change is one action, also where it acts in several stages.
     let rows = facts.triage.fuse.iter().filter(|row| row.together.is_none_or(|all| all.is_first));
     let fuse = rows.filter_map(|row| {
@@ -105,9 +97,6 @@ fn advised(facts: &Facts<'_>) -> Vec<Action> {
             None => row.what.clone(),
         };
         let bound_ns = row.together.map(|all| all.saved_ns).or(row.savings_bound_ns)?;
-        if is_little_to_compile(row, least_ns) {
-            return None;
-        }
         let (bound_ns, capped) = without_profiler(facts, row, bound_ns);
         Some(Action {
             rule: "fuse".to_owned(),

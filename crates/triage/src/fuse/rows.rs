@@ -33,11 +33,16 @@ pub(super) fn rows(
     wall: &Wall,
 ) -> Fuse {
     let mut rows: Vec<FuseRow> = Vec::new();
-    let (mut small, mut impossible, mut held) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut small, mut little, mut impossible, mut held) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (accepted, advice) in judged {
         let candidate = &accepted.candidate;
         let name = || format!("{} ({})", title(candidate), id(candidate));
         let worth = advice.as_ref().and_then(|advice| Priority::of(advice.saved_ns, wall.span_ns));
+        if worth.is_some() && is_little_to_compile(judged, (accepted, advice.as_ref()), wall) {
+            little.push(name());
+            continue;
+        }
         let is_held =
             advice.as_ref().filter(|_| worth.is_none()).and_then(|it| held_back(it, name(), wall));
         if let Some(text) = is_held {
@@ -71,6 +76,10 @@ pub(super) fn rows(
             "Found, but not advised because at most 0.5% of the GPU span or 10 µs would go away",
         ),
         list(
+            little,
+            "Found, but not advised because a module would be compiled for less than 1% of the GPU span",
+        ),
+        list(
             impossible,
             "Found, but not advised because the trace does not show that a replacement applies",
         ),
@@ -82,6 +91,28 @@ pub(super) fn rows(
     let notes: Vec<String> = notes.into_iter().flatten().collect();
     let note = (!notes.is_empty()).then(|| notes.join(" "));
     Fuse { rows, note, held, ..Fuse::default() }
+}
+
+/// Whether a module would be compiled for kernels that take less than a hundredth of the wall time, in all stages where it does that: the bound
+/// is then what their launches are estimated to cost the CPU, and to compile a module is more work than such an estimate is worth.
+fn is_little_to_compile(
+    judged: &[(Accepted, Option<Advice>)],
+    (accepted, advice): (&Accepted, Option<&Advice>),
+    wall: &Wall,
+) -> bool {
+    let compiles =
+        |advice: &Advice| advice.remedies.first().is_some_and(|remedy| remedy.id == COMPILE);
+    if !advice.is_some_and(compiles) {
+        return false;
+    }
+    let pattern = id(&accepted.candidate);
+    let own = judged.iter().filter(|(of, _)| id(&of.candidate) == pattern);
+    let takes = own.filter_map(|(of, advice)| {
+        let advice = advice.as_ref().filter(|advice| compiles(advice))?;
+        Priority::of(advice.saved_ns, wall.span_ns)?;
+        Some(advice.gone_ns().max(of.related_ns))
+    });
+    takes.fold(0_i64, i64::saturating_add).saturating_mul(100) < wall.span_ns
 }
 
 /// What a change that is not worth its price in this recording takes off the device, where that would be worth it alone and no launch goes
@@ -145,6 +176,9 @@ fn title(candidate: &Candidate) -> &'static str {
         Sought::Chain(chain) => chain.title,
     }
 }
+
+/// The remedy that only compiles.
+const COMPILE: &str = "torch-compile";
 
 pub(super) fn row(
     lanes: &Lanes<'_>,

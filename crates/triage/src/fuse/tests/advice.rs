@@ -127,6 +127,29 @@ fn what_a_fused_kernel_still_takes_is_no_saving() {
 }
 
 #[test]
+fn a_module_is_not_compiled_for_next_to_no_work() {
+    // The GPU waits for the CPU, so that the bound is the CPU time of a launch, however short the kernel is.
+    let with = |short_ns: i64| {
+        let mut starved = Fixture::default();
+        for (name, at) in [ADD, LAYER_NORM, GEMM].iter().cycle().take(60).zip(0_i64..) {
+            let launched_ns = at * 60_000;
+            let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).link(at + 1);
+            starved.push(launch.at(launched_ns, 1_000));
+            let ns = if *name == GEMM { 40_000 } else { short_ns };
+            starved.push(kernel(name).at(launched_ns + 2_000, ns).link(at + 1));
+        }
+        let run = open(Platform::Cuda, Some(Framework::Pytorch));
+        advised(&starved.finish(), |_| Stage::Forward, |_| None, &of(Framework::Pytorch), &run)
+    };
+    let much = with(40_000);
+    assert_eq!(paths(&much), [("K05", "torch.compile")]);
+    let little = with(500);
+    assert_eq!(paths(&little), []);
+    let note = little.note.unwrap();
+    assert!(note.contains("a module would be compiled for less than 1%"), "{note}");
+}
+
+#[test]
 fn a_launch_that_goes_away_takes_its_time_to_the_next_part() {
     const ADDCMUL: &str = "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::(anonymous namespace)::TensorListMetadata<3>, at::native::(anonymous namespace)::PointwiseOpScalarFunctor<float, 3, 3, 0>, std::multiplies<float> >(int)";
     // Launches 30 µs apart, one pause of 400 µs in between, and another kernel 1 ms later. The first is the longest, and stays.
