@@ -45,7 +45,9 @@ impl Step {
         let Some(iterations) = found else {
             bail!("{}: it has no steps, passes or ranges that come again", path.display());
         };
-        match iterations.list.iter().find(|one| one.name == *name) {
+        // (Of several with one name the report has the number, too.)
+        let shown = iterations.list.iter().find(|one| one.shown_name() == *name);
+        match shown.or_else(|| iterations.list.iter().find(|one| one.name == *name)) {
             Some(iteration) => Ok(Some(narrow(trace, iteration.window(), name))),
             None => bail!(
                 "{}: it has no iteration {name:?}; it has {}",
@@ -58,7 +60,7 @@ impl Step {
 
 /// The first names.
 fn some(iterations: &Iterations) -> String {
-    let names = iterations.list.iter().map(|one| format!("{:?}", one.name));
+    let names = iterations.list.iter().map(|one| format!("{:?}", one.shown_name()));
     let mut text = names.take(NAMED).collect::<Vec<_>>().join(", ");
     if let Some(more @ 1..) = iterations.list.len().checked_sub(NAMED) {
         text.push_str(&format!(" and {more} more"));

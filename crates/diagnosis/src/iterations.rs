@@ -6,7 +6,7 @@ mod period;
 mod sections;
 mod slow;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use host::Slices;
 use host::links::{DeviceId, GpuSide};
@@ -151,7 +151,8 @@ impl Iteration {
     }
 
     /// Its name, with its number where others have the same.
-    fn shown_name(&self) -> String {
+    #[must_use]
+    pub fn shown_name(&self) -> String {
         self.number.map_or_else(|| self.name.clone(), |number| format!("{} ({number})", self.name))
     }
 }
@@ -275,13 +276,14 @@ fn iteration(run: &Run<'_>, range: Range, times: Option<&WallTimes>) -> Iteratio
     }
 }
 
-/// Numbers iterations if two of them have one name.
+/// Numbers iterations that share a name with another one.
 fn number(list: &mut [Iteration]) {
-    let names: BTreeSet<&str> = list.iter().map(|one| &*one.name).collect();
-    if names.len() < list.len() {
-        for (at, one) in list.iter_mut().enumerate() {
-            one.number = Some(at + 1);
-        }
+    let mut times: BTreeMap<String, usize> = BTreeMap::new();
+    for one in &*list {
+        *times.entry(one.name.clone()).or_default() += 1;
+    }
+    for (at, one) in list.iter_mut().enumerate() {
+        one.number = times.get(&one.name).filter(|n| **n > 1).map(|_| at + 1);
     }
 }
 
@@ -378,6 +380,11 @@ fn slowest(run: &Run<'_>, list: &[Iteration], classes: &[Class]) -> Option<Slowe
     let op = op.filter(|(_, ns)| ns.saturating_mul(OP_PARTS) >= longer_ns);
     // (What the GPU does meanwhile is a consequence where the CPU has the cause, and no cause of what the CPU does not wait for.)
     let outside_ns = slow.outside_ns - median.outside_ns;
+    // (The profiler starts in the first and stops in the last: that is none of the run.)
+    let is_at_edge = at == 0 || at + 1 == list.len();
+    if is_at_edge && has_gpu && outside_ns.saturating_mul(2) >= longer_ns && on_cpu.is_none() {
+        return None;
+    }
     let part = part.filter(|(part, ns)| {
         let is_much = ns.saturating_mul(2) >= longer_ns;
         let is_cause = if on_cpu.is_some() { is_much } else { part.is_idle() };

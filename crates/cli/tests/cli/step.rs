@@ -52,6 +52,24 @@ fn a_step_has_its_own_ops_and_the_work_that_it_launched() {
 }
 
 #[test]
+fn an_iteration_that_shares_its_name_is_chosen_by_its_number() {
+    let folder = Folder::new("step-number");
+    folder.write("run.json", steps().replace("ProfilerStep#2", "ProfilerStep#1"));
+    let listed = folder.run(&["diagnose", "run.json"]).done().stdout;
+    assert!(listed.contains(r"| ProfilerStep\#0 |"), "it shares its name with none: {listed}");
+    assert!(listed.contains(r"| ProfilerStep\#1 (3) |"), "{listed}");
+    let of = |name: &str| {
+        let json = folder.run(&["cpu", "run.json", "--json", "--step", name]).done().json();
+        json["cpu_ops"]["n"].as_u64().unwrap_or_default()
+    };
+    assert_eq!(of("ProfilerStep#1 (2)"), of("ProfilerStep#1"), "the first one of that name");
+    assert_ne!(of("ProfilerStep#1 (3)"), of("ProfilerStep#1 (2)"));
+    let refused = folder.run(&["diagnose", "run.json", "--step", "ProfilerStep#1 (1)"]);
+    assert_ne!(refused.code, 0);
+    assert!(refused.stderr.contains(r#""ProfilerStep#1 (2)""#), "{}", refused.stderr);
+}
+
+#[test]
 fn triage_and_overlap_are_of_the_step_and_say_so() {
     let folder = Folder::new("step-triage");
     folder.write("run.json", steps());

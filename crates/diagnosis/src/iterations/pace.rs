@@ -18,6 +18,8 @@ pub(crate) struct Pace {
     n_late: usize,
     /// For how long, in all.
     late_ns: i64,
+    /// How much of that the data loader takes.
+    loading_ns: i64,
     /// From the start of an iteration on the CPU to the start of the next, the median.
     loop_ns: i64,
     /// For how long the launching threads wait for the GPU in that time, the median.
@@ -26,17 +28,25 @@ pub(crate) struct Pace {
     n: usize,
 }
 
+const AHEAD: &str = "most GPU work of an iteration runs after the iteration has ended on the CPU.";
 /// Why parts of the wall time are left out.
-const AHEAD: &str = "most GPU work of an iteration runs after the iteration has ended on the CPU. What the GPU does meanwhile belongs to \
-                     earlier ones and is left out.";
+const LEFT_OUT: &str = "What the GPU does meanwhile belongs to earlier ones and is left out.";
 
 /// That the CPU launches ahead; or how far it does not, where the GPU runs dry in the loop around `n` iterations.
 pub(super) fn ahead(pace: Option<Pace>, n: usize) -> String {
-    let Some(pace) = pace else { return format!("The CPU launches ahead: {AHEAD}") };
+    let Some(pace) = pace else { return format!("The CPU launches ahead: {AHEAD} {LEFT_OUT}") };
+    // (Launching further ahead makes no batch sooner, and a median is of neither the iterations that wait for one nor the others.)
+    if pace.loading_ns.saturating_mul(2) >= pace.late_ns {
+        return format!(
+            "The CPU launches ahead: {AHEAD} In {} of {} the GPU runs dry, for {} in all: the next batch is not there.",
+            count(pace.n_late as u64),
+            plural(n as u64, "iteration", "iterations"),
+            time(pace.late_ns),
+        );
+    }
     format!(
         "The CPU launches ahead, but not far enough: {AHEAD} Before the work of {} of {} ends, the GPU is idle for {} because launches come \
-         late. On the CPU, an iteration starts every {} (median of {}); the launching thread waits {} of that for the GPU (median). \
-         Work between iterations belongs to none of them.",
+         late. On the CPU, an iteration starts every {} (median of {}); the launching thread waits {} of that for the GPU (median).",
         count(pace.n_late as u64),
         plural(n as u64, "iteration", "iterations"),
         time(pace.late_ns),
@@ -55,7 +65,8 @@ impl Pace {
         }
         let late = [WallPart::Launch, WallPart::HostCompute, WallPart::DataLoading];
         let late = late.map(|part| times.part(part));
-        let mut found = Self { n_late: 0, late_ns: 0, loop_ns: 0, waits_ns: 0, n: 0 };
+        let mut found =
+            Self { n_late: 0, late_ns: 0, loading_ns: 0, loop_ns: 0, waits_ns: 0, n: 0 };
         let (first, last) = list.first().zip(list.last())?;
         let awaited = slow::awaited(run, (first.window.0, last.window.0));
         let (mut loops, mut waits) = (Vec::new(), Vec::new());
@@ -66,10 +77,12 @@ impl Pace {
             let Some(((_, before), (_, end))) = pair[0].on_gpu.zip(pair[1].on_gpu) else {
                 continue;
             };
-            let late_ns: i64 = late.iter().map(|own| length_within(own, (before, end))).sum();
+            let [launch_ns, cpu_ns, loading_ns] = late.map(|own| length_within(own, (before, end)));
+            let late_ns = launch_ns.saturating_add(cpu_ns).saturating_add(loading_ns);
             if late_ns.saturating_mul(DRY_PARTS) >= end.saturating_sub(before).max(1) {
                 found.n_late += 1;
                 found.late_ns = found.late_ns.saturating_add(late_ns);
+                found.loading_ns = found.loading_ns.saturating_add(loading_ns);
             }
         }
         found.n = loops.len();

@@ -160,7 +160,7 @@ impl Row for Iteration {
             key: "name",
             title: "Iteration",
             unit: Unit::Text,
-            help: "Its name in the file; where others have the same, with its number.",
+            help: "Its name in the file; where others have the same, with its number among all.",
             cell: |row| row.shown_name().into(),
         },
         Column {
@@ -246,10 +246,7 @@ impl Iterations {
     #[must_use]
     pub fn section(&self) -> Section {
         let mut section = Section::new("iterations", "Iterations");
-        // (One step is what the table says.)
-        if self.list.len() > 1 || self.kind != Kind::ProfilerSteps {
-            section.intro.push(self.sentence());
-        }
+        section.intro.extend(self.sentence());
         section.intro.extend(self.left_out.clone());
         section.intro.extend(self.slowest_sentence());
         section.intro.extend(self.periods());
@@ -301,7 +298,8 @@ impl Iterations {
         self.warm().all(|one| one.is_ahead)
     }
 
-    fn sentence(&self) -> String {
+    /// What the iterations are, and what is left out of their figures; `None` where the table says all.
+    fn sentence(&self) -> Option<String> {
         let n = self.list.len() as u64;
         let what = match self.kind {
             Kind::ProfilerSteps => plural(n, "step of the profiler", "steps of the profiler"),
@@ -346,7 +344,8 @@ impl Iterations {
             }
             _ => String::new(),
         };
-        format!("{what}{cold}.{of_device}")
+        let is_told = self.kind == Kind::ProfilerSteps && cold.is_empty() && of_device.is_empty();
+        (!is_told).then(|| format!("{what}{cold}.{of_device}"))
     }
 
     /// Whether all take about the same time on the CPU: then none of them is cold.
@@ -369,18 +368,12 @@ impl Iterations {
             return None;
         }
         let (slow, median) = (self.list.get(slowest.at)?, self.list.get(slowest.median_at)?);
-        // (Passes of an engine may all have one name.)
-        let named =
-            |at: usize, one: &Iteration| match one.name == slow.name && one.name == median.name {
-                true => format!("number {} ({})", at + 1, one.name),
-                false => one.name.clone(),
-            };
         let mut text = format!(
             "The slowest, {}, takes {} on the CPU, {} more than the median one, {}",
-            named(slowest.at, slow),
+            slow.shown_name(),
             time(slow.dur_ns),
             time(slowest.longer_ns),
-            named(slowest.median_at, median)
+            median.shown_name()
         );
         text.extend(slowest.only_waits.as_ref().map(OnlyWaits::clause));
         if let Some((name, ns)) = &slowest.on_cpu {
@@ -426,7 +419,7 @@ impl Iterations {
         let mut shapes = Vec::new();
         for (row, one) in drawn.iter().enumerate() {
             let y = row as f32 * ROW;
-            let mut label = one.name.clone();
+            let (name, mut label) = (one.shown_name(), one.shown_name());
             while !fits(&label, LEFT) && label.pop().is_some() {}
             let text = |x: f32, anchor: Anchor, text: String| Shape::Text {
                 x,
@@ -441,7 +434,7 @@ impl Iterations {
                 let ns = one.parts.get(part.id()).copied().unwrap_or(0);
                 let width = (ns as f64 * scale) as f32;
                 if ns > 0 {
-                    let title = format!("{}: {}, {}", one.name, part.title(), time(ns));
+                    let title = format!("{name}: {}, {}", part.title(), time(ns));
                     let category = part.id().into();
                     shapes.push(Shape::Bar {
                         x,
@@ -456,7 +449,7 @@ impl Iterations {
             }
             if one.outside_ns > 0 {
                 let width = (one.outside_ns as f64 * scale) as f32;
-                let title = format!("{}: {OUTSIDE}, {}", one.name, time(one.outside_ns));
+                let title = format!("{name}: {OUTSIDE}, {}", time(one.outside_ns));
                 let category = "".into();
                 shapes.push(Shape::Bar {
                     x,

@@ -34,10 +34,13 @@ pub(crate) fn cpu_steps(trace: &Trace) -> Vec<Interval> {
 pub(crate) fn until_last_work(trace: &Trace, mut steps: Vec<Interval>) -> Vec<Interval> {
     let Some((from, until)) = steps.last().copied() else { return steps };
     let kinds = trace.by_raw_category(kind);
+    let names = trace.strings.marked(&|name| named(name).step);
     let mut last_ns = from;
     each_row(trace, |row| {
         let flags = trace.flags(row);
         let works = is_gpu(flags) || matches!(kinds.of(trace, row), Kind::Op | Kind::Runtime);
+        // (Until 2021 a step was recorded as an op.)
+        let works = works && !names[trace.name(row).0 as usize];
         let begins = trace.phase(row) == Phase::Complete && flags.has(Flags::HAS_TS) && {
             let ts_ns = trace.ts_ns(row);
             from <= ts_ns && ts_ns < until
