@@ -16,7 +16,8 @@ const CHANNELS_FIRST: &[&str] = &[
     "cudnn::bn_bw_1C11",
     "cudnn::bn_fw_inf_1C11",
     "_kernel_NCHW",
-    // (MIOpen's Winograd kernels in assembly: `src/solver/conv_winoRxS_f2x3.cpp` asks for the layout NCHW.)
+    // (MIOpen's Winograd kernels in assembly: `src/solver/conv_winoRxS.cpp` of commit 01aa23c0 and `conv_wino_fury_RxS.cpp` of commit
+    // 09e93870 ask for the layout NCHW.)
     "miopenSp3AsmConv",
 ];
 

@@ -53,7 +53,7 @@ fn of_trace(path: &Path, arguments: &Arguments) -> Result<String> {
     takeaways.intro.clone_from(&found.takeaways);
     let mut sections = analyses.sections();
     if !takeaways.intro.is_empty() {
-        // (They say what the verdict says, and more.)
+        // (They say what takes the time; the table of figures has the busy share.)
         for section in &mut sections {
             section.intro.retain(|sentence| *sentence != analyses.overview.verdict);
         }

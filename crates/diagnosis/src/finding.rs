@@ -182,7 +182,7 @@ impl Finding {
     /// Left out of reports where `is_aside`.
     #[must_use]
     pub(crate) fn aside(self, is_aside: bool) -> Self {
-        Self { is_aside: self.is_aside || is_aside, ..self }
+        Self { is_aside, ..self }
     }
 
     /// Whether it is a figure of the run that other findings build on, not a cost: nothing would go away.

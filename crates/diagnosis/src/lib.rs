@@ -37,7 +37,7 @@ pub use scaling::{RunKind, ScalingRow, scaling, scaling_section};
 pub use triage::{StageWall, WallPart, WallRow, WallTimes};
 
 /// A saving of less than this share of the wall time is within the noise of any two runs: no report has it, the JSON does.
-pub(crate) const LEAST_SHARE: f64 = 0.001;
+pub(crate) const WITHIN_NOISE: f64 = 0.001;
 
 /// What is said of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -124,7 +124,7 @@ impl Diagnosis {
             .bars()
             .map(|(_, rows)| rows.iter().fold(0_i64, |sum, row| sum.saturating_add(row.total_ns)));
         let whole_ns = whole_ns.max().unwrap_or_default();
-        let is_little = |ns: i64| (ns as f64) < LEAST_SHARE * whole_ns as f64;
+        let is_little = |ns: i64| (ns as f64) < WITHIN_NOISE * whole_ns as f64;
         finding.verdict != "waiting" && finding.bound_ns.is_some_and(is_little)
     }
 
@@ -141,6 +141,8 @@ impl Diagnosis {
             return true;
         }
         match (finding.rule, finding.verdict) {
+            // (The wall time has the busy share.)
+            (Rule::Busy, "saturated" | "ok" | "under_used" | "starved") => !self.wall.is_empty(),
             (Rule::ShortKernels, _) => {
                 let mut launches =
                     self.actions.iter().filter(|action| action.rule == Rule::LaunchBound.id());

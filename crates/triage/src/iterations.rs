@@ -220,7 +220,7 @@ impl Warm {
     }
 
     /// When the first of them begins, if the cold ones come before it.
-    pub(crate) fn from_ns(&self) -> Option<i64> {
+    pub(crate) fn begins_ns(&self) -> Option<i64> {
         self.windows.first().map(|(from, _)| *from).filter(|_| self.begin_cold)
     }
 

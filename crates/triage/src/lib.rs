@@ -110,7 +110,9 @@ use trace::{Details, Flags, Phase, Trace, each_row};
 use self::attribution::Linker;
 use self::device::{Asked, Found, Iterations, on_devices};
 use self::facts::RunContext;
-use self::idle::sentences;
+use self::idle::cause::Explained;
+use self::idle::gaps::Gaps;
+use self::idle::sentences::{self, Limited};
 use self::placed::Given;
 use self::sides::Sides;
 use self::tables::{DeviceTables, Run};
@@ -193,31 +195,16 @@ pub fn triage_kept(
         on_devices(&devices, &asked, &mut linker, &mut sides);
     let coverage = Coverage { only_captures: unrecorded::are_captured(trace, &before), ..coverage };
     let several = devices.len() > 1;
-    let platform = asked.run.facts.platform;
     // (While a graph is captured, the GPU has nothing to do.)
     let captures = tables.stages.iter().any(|row| row.stage == Stage::Capture);
     let idle = idle.filter(|_| !captures);
     let cause = idle.as_ref().map(|(_, found, _)| found.cause);
     let limits =
         cause.and_then(|cause| Limits::of(&tables.stages, &coverage, cause, time.span_ns, several));
-    let idle = idle.map(|(device, explained, gaps)| {
-        let gpu = if several { format!("GPU {device}") } else { "The GPU".to_owned() };
-        let (explained, gaps, linker) = (&explained, &gaps, &mut linker);
-        let warm_from_ns = tables.warm.as_ref().and_then(|(warm, _)| warm.from_ns());
-        let mut device = sentences::Device {
-            trace,
-            linker,
-            explained,
-            gaps,
-            gpu: &gpu,
-            zero_ns,
-            warm_from_ns,
-            platform,
-        };
-        let limits = limits.as_ref().map(Limits::limited);
-        let text = device.sentences(limits);
-        IdleSaid { cause: explained.cause, ns: explained.ns(), of_steps: explained.of_steps, text }
-    });
+    let warm = tables.warm.as_ref().map(|(warm, _)| warm);
+    let limited = limits.as_ref().map(Limits::limited);
+    let idle =
+        idle.map(|found| say_idle(found, (trace, &mut linker), &asked, limited, (several, warm)));
     // (Steps hold what comes before their first kernel.)
     let of_steps = idle.as_ref().is_some_and(|said| said.of_steps);
     let lead = lead::lead(&devices, first_ns).filter(|_| !of_steps && step.is_none());
@@ -261,6 +248,28 @@ pub fn triage_kept(
         step,
     });
     (report, kept)
+}
+
+/// What is said of the idle time of the device that lost most to one cause; `several` is whether there are others.
+fn say_idle(
+    (device, explained, gaps): (&str, Explained, Gaps),
+    (trace, linker): (&Trace, &mut Linker<'_>),
+    asked: &Asked<'_>,
+    limits: Option<Limited<'_>>,
+    (several, warm): (bool, Option<&Warm>),
+) -> IdleSaid {
+    let mut device = sentences::Device {
+        trace,
+        linker,
+        explained: &explained,
+        gaps: &gaps,
+        gpu: &if several { format!("GPU {device}") } else { "The GPU".to_owned() },
+        zero_ns: asked.zero_ns,
+        warm_from_ns: warm.and_then(Warm::begins_ns),
+        platform: asked.run.facts.platform,
+    };
+    let text = device.sentences(limits);
+    IdleSaid { cause: explained.cause, ns: explained.ns(), of_steps: explained.of_steps, text }
 }
 
 /// What a reader must know before any figure: what is not recorded, and that names do not belong to their times.

@@ -19,8 +19,6 @@ use wall::Wall;
 const LEAST_PCT: f64 = 20.0;
 /// Time saved that is this part of the GPU time that goes away is all of it, in percent.
 const ALL_PCT: f64 = 90.0;
-/// Of the time that is saved, what only makes waits for a data loader longer is told from one in so many parts on.
-const LEAST_PACED: i64 = 20;
 /// TF32 that is not this much faster than plain f32 is not advised: GeForce GPUs run both at the same rate.
 const LEAST_GAIN: f64 = 1.5;
 
@@ -172,7 +170,7 @@ impl PlainTime {
         let mut gain = self.gain_alone(wall, faster)?;
         // (Less is the difference between two calls for batches that are there.)
         let is_told = gain.counts != Counts::OnceFed && self.paced_ns > 0;
-        if is_told && self.paced_ns.saturating_mul(LEAST_PACED) >= gain.saved_ns {
+        if is_told && self.paced_ns.saturating_mul(paced::LEAST_TOLD) >= gain.saved_ns {
             gain.text.push_str(&format!(
                 " Not counted are {} that only make the waits for the workers of the data loader longer: a batch comes when it is made.",
                 units::time(self.paced_ns)

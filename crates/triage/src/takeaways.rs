@@ -27,10 +27,10 @@ const COMMUNICATION_PCT: f64 = 10.0;
 const PARALLEL: f64 = 1.15;
 /// Advice of this priority or a better one is a takeaway: from 2% of the GPU span.
 const HEADLINE: Priority = Priority::P2;
-/// Below this busy share the categories of GPU time get no sentence, in percent.
-const IDLE_PCT: f64 = 10.0;
+/// Below this busy share neither the categories of GPU time nor communication that costs little get a sentence, in percent.
+const IDLE_PCT: f64 = 25.0;
 /// Beside graphs a fusion is a takeaway from this share of the GPU span on, in percent.
-const FUSION_PCT: f64 = 1.0;
+const FUSION_PCT: f64 = 2.0;
 /// The same from which the busy share says nothing.
 const UNREAL_PCT: f64 = 50.0;
 /// Generated kernels without names of their own get a sentence from this share of GPU time on, in percent.
@@ -102,11 +102,12 @@ pub(super) fn takeaways(
     // (Where the run waits for something else, a little communication is no lead.)
     let waits_elsewhere = cause == Some(Cause::Queued)
         && percent(coverage.gpu_blocked_ns, time.span_ns) >= UNREAL_PCT;
-    let communicates = communicates.filter(|(exposed_ns, _)| {
-        !waits_elsewhere || percent(*exposed_ns, time.span_ns) >= COMMUNICATION_PCT
-    });
     // (What a GPU does that is hardly ever busy is no lead.)
     let is_idle = !waits_elsewhere && percent(time.busy_ns, time.span_ns) < IDLE_PCT;
+    let communicates = communicates.filter(|(exposed_ns, _)| {
+        let is_lost = percent(*exposed_ns, time.span_ns) >= COMMUNICATION_PCT;
+        is_lost || !(waits_elsewhere || is_idle)
+    });
     let is_displaced = tables.displaced.as_ref().is_some_and(|found| found.is_much(None));
     if !first_run && !repeats && !is_idle && !is_displaced {
         rest.extend(composition(time, coverage.known_convolution_gemm_ns()));

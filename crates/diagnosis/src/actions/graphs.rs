@@ -3,7 +3,7 @@
 use host::HostSlice;
 use host::class::Class;
 use host::slices::{Begins, ThreadId};
-use report::units::{percent, plural};
+use report::units::{count, percent, plural};
 use timeline::intervals::Interval;
 
 use crate::Facts;
@@ -52,21 +52,22 @@ impl Obstacle {
                 plural(n as u64, "time", "times")
             ),
             Self::Reads(n, pct) => format!(
-                "A graph would hold little of such a step: the CPU reads a value from the GPU {} between the launches, and {} of these are in \
-                 pieces of fewer than {LEAST_LAUNCHES} from one read to the next.",
+                "A graph would hold little of such a step: the CPU reads a value from the GPU {} between the launches, and {} of the launches \
+                 lie between two reads with fewer than {LEAST_LAUNCHES} launches.",
                 plural(n as u64, "time", "times"),
                 percent(pct)
             ),
             Self::Waits(n, pct, of_device) => format!(
-                "A graph cannot launch such a step: the CPU waits for the GPU {} between the launches, and {} of these are in pieces of fewer \
-                 than {LEAST_LAUNCHES} from one wait to the next.{}",
+                "A graph cannot launch such a step: the CPU waits for the GPU {} between the launches, and {} of the launches lie between two \
+                 waits with fewer than {LEAST_LAUNCHES} launches.{}",
                 plural(n as u64, "time", "times"),
                 percent(pct),
                 match of_device {
                     0 => String::new(),
+                    1 => " One wait is for all of the device (torch.cuda.synchronize): remove it if it only measures.".to_owned(),
                     n => format!(
-                        " {} for all of the device (torch.cuda.synchronize): remove them where they only measure.",
-                        plural(n as u64, "wait is", "waits are")
+                        " {} waits are for all of the device (torch.cuda.synchronize): remove those that only measure.",
+                        count(n as u64)
                     ),
                 }
             ),

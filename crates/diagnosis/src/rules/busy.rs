@@ -114,8 +114,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                     .means(if facts.triage.coverage.only_captures {
                         "This says nothing: most launches have no GPU work in the file, as in the capture of a graph."
                     } else {
-                        "This says nothing: most launches have no GPU work in the file. Unless a graph was captured, the profiler lost it: \
-                         record fewer steps, or with a newer driver."
+                        "This says nothing: most launches have no GPU work in the file. Unless a graph was captured, or the recording ended before \
+                         it ran, the profiler lost it: record fewer steps."
                     })
                     .with("links.runtime_calls_without_gpu_slice.launch", "GPU slices with a launch", facts.host.links.linked),
             );

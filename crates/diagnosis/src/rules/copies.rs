@@ -86,21 +86,15 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             found.push(finding);
             continue;
         }
-        // (An action says it, with a bound of its own; or batches come no earlier for it.)
-        let is_paced =
-            facts.devices().any(|device| device.paced_pageable().0.saturating_mul(2) > exposed_ns);
-        let is_said = facts.advises_pinned() || is_paced;
-        let finding = finding.aside(verdict == "h2d_pageable" && is_said);
         // (Of a run that waits for something else, they are a figure; and what another stream hides costs nothing.)
-        found.push(if of_window(sum.device_ns) < LEAST_SHARE {
-            match verdict {
-                "h2d_pageable" => few(finding, of_window(sum.device_ns)).means(meaning),
-                _ => finding,
-            }
-        } else if of_window(bound_ns) < LEAST_SHARE {
-            finding.means(meaning)
-        } else {
-            finding.level(Level::of_share(of_window(bound_ns))).bound(bound_ns).means(meaning)
+        let (takes, saves) = (of_window(sum.device_ns), of_window(bound_ns));
+        let is_pageable = verdict == "h2d_pageable";
+        let is_said = takes < crate::WITHIN_NOISE || is_pinned_elsewhere(facts, exposed_ns);
+        let finding = finding.aside(is_pageable && is_said);
+        found.push(match (takes >= LEAST_SHARE, saves >= LEAST_SHARE) {
+            (false, _) if !is_pageable => finding,
+            (true, true) => finding.level(Level::of_share(saves)).bound(bound_ns).means(meaning),
+            _ => finding.means(meaning),
         });
     }
     if !found.iter().any(|finding: &Finding| finding.verdict == "d2d") {
@@ -109,9 +103,10 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     found
 }
 
-/// Set aside where they take next to nothing of the window.
-fn few(finding: Finding, share: f64) -> Finding {
-    finding.aside(share < crate::LEAST_SHARE)
+/// Whether an action says of copies from pageable memory, with a bound of its own, what they cost; or batches come no earlier for them.
+fn is_pinned_elsewhere(facts: &Facts<'_>, exposed_ns: i64) -> bool {
+    let is_paced = |device: Device<'_>| device.paced_pageable().0.saturating_mul(2) > exposed_ns;
+    facts.advises_pinned() || facts.devices().any(is_paced)
 }
 
 /// A bound that is this much below the exposed time, or above it, is explained.

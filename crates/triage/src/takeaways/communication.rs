@@ -64,7 +64,7 @@ pub(super) fn communication(seen: &Seen<'_>) -> Option<(i64, String)> {
         }
         Some(_) => String::new(),
         // (Of ranks in one file the diagnosis compares the collectives themselves.)
-        None if *n_devices > 1 => " It may include waiting for the slowest rank.".to_owned(),
+        None if *n_devices > 1 => String::new(),
         None => " It may include waiting for the slowest rank, which this trace does not show."
             .to_owned(),
     };
