@@ -278,12 +278,13 @@ fn iteration(run: &Run<'_>, range: Range, times: Option<&WallTimes>) -> Iteratio
 
 /// Numbers iterations that share a name with another one.
 fn number(list: &mut [Iteration]) {
-    let mut times: BTreeMap<String, usize> = BTreeMap::new();
+    let mut times: BTreeMap<&str, i64> = BTreeMap::new();
     for one in &*list {
-        *times.entry(one.name.clone()).or_default() += 1;
+        *times.entry(&one.name).or_default() += 1;
     }
+    let shared: Vec<bool> = list.iter().map(|one| times[&*one.name] > 1).collect();
     for (at, one) in list.iter_mut().enumerate() {
-        one.number = times.get(&one.name).filter(|n| **n > 1).map(|_| at + 1);
+        one.number = shared[at].then_some(at + 1);
     }
 }
 

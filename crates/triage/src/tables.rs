@@ -41,23 +41,13 @@ pub(crate) struct DeviceTables {
     pub(crate) warm: Option<(Warm, i64)>,
 }
 
-/// What is said of the devices, each by its name; once where the same is said of all `n`.
-fn note(of_devices: &[(&str, String)], n: usize) -> Option<String> {
-    let (_, first) = of_devices.first()?;
-    if of_devices.len() == n && of_devices.iter().all(|(_, text)| text == first) {
-        return Some(first.clone());
-    }
-    let named = of_devices.iter().map(|(device, text)| format!("Device {device}: {text}"));
-    Some(named.collect::<Vec<_>>().join(" "))
-}
-
 impl DeviceTables {
     /// The rows of all devices, each table with the id of its device.
     pub(crate) fn together(devices: Vec<(&str, Self)>) -> Self {
-        let n = devices.len();
-        let several = n > 1;
+        let several = devices.len() > 1;
+        let same_launches =
+            devices.windows(2).all(|pair| pair[0].1.launch_note == pair[1].1.launch_note);
         let mut all = Self::default();
-        let mut notes: [Vec<(&str, String)>; 4] = Default::default();
         for (device, of) in devices {
             all.wall.extend(of.wall);
             all.wall_times.extend(of.wall_times);
@@ -79,17 +69,21 @@ impl DeviceTables {
             all.plain_products = all.plain_products.or(of.plain_products);
             all.span = all.span.or(of.span);
             all.warm = all.warm.or(of.warm);
-            for (of_all, of_device) in
-                notes.iter_mut().zip([of.launch_note, of.overlap_note, of.fuse_note, of.fuse_held])
-            {
-                of_all.extend(of_device.filter(|text| !text.is_empty()).map(|text| (device, text)));
+            for (note, of_device, several) in [
+                (&mut all.launch_note, of.launch_note, several && !same_launches),
+                (&mut all.overlap_note, of.overlap_note, several),
+                (&mut all.fuse_note, of.fuse_note, several),
+                (&mut all.fuse_held, of.fuse_held, several),
+            ] {
+                let Some(text) = of_device.filter(|text| !text.is_empty()) else { continue };
+                let text = if several { format!("Device {device}: {text}") } else { text };
+                *note = Some(match note.take() {
+                    Some(before) if before == text => before,
+                    Some(before) => format!("{before} {text}"),
+                    None => text,
+                });
             }
         }
-        let [launch, overlap, fuse, held] = notes.map(|of_all| note(&of_all, n));
-        all.launch_note = launch;
-        all.overlap_note = overlap;
-        all.fuse_note = fuse;
-        all.fuse_held = held;
         all
     }
 
