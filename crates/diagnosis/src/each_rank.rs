@@ -119,7 +119,9 @@ fn late_sentence(facts: &Facts<'_>, device: &str) -> Option<(String, bool)> {
         count(late.n_last as u64),
         count(late.n as u64)
     );
-    let limited: Vec<&str> = waiting().filter(|one| one.2).map(|(_, name, _)| name).collect();
+    // (One that hardly waits for it says nothing of the others.)
+    let counts = |(ns, _, is_limited): &(i64, &str, bool)| *is_limited && *ns >= most / 10;
+    let limited: Vec<&str> = waiting().filter(counts).map(|(_, name, _)| name).collect();
     let bound =
         late_rank::finding(matched, &facts.wall, facts.gpu).and_then(|found| found.bound_ns);
     let Some(bound) = bound.filter(|_| !limited.is_empty()) else {

@@ -350,6 +350,18 @@ fn input(run: &Run<'_>, list: &[Iteration]) -> Option<Input> {
     found
 }
 
+/// Whether an iteration is the first or the last, and most of what it takes longer than the median one lies outside of the GPU's work in the
+/// file: the profiler starts in the first and stops in the last, which is none of the run.
+fn is_edge(list: &[Iteration], at: usize, median_at: usize) -> bool {
+    let (one, median) = (&list[at], &list[median_at]);
+    let outside_ns = one.outside_ns - median.outside_ns;
+    let longer_ns = one.dur_ns - median.dur_ns;
+    (at == 0 || at + 1 == list.len())
+        && !one.parts.is_empty()
+        && outside_ns > 0
+        && outside_ns.saturating_mul(2) >= longer_ns
+}
+
 fn slowest(run: &Run<'_>, list: &[Iteration], classes: &[Class]) -> Option<Slowest> {
     let sum = |class: &&Class| class.cpu.figures.as_ref().map_or(0, |figures| figures.sum_ns);
     let class = classes.iter().max_by_key(sum)?;
@@ -361,7 +373,7 @@ fn slowest(run: &Run<'_>, list: &[Iteration], classes: &[Class]) -> Option<Slowe
     }
     trace::sort(&mut warm);
     let (median_ns, median_at) = *warm.get((warm.len() - 1) / 2)?;
-    let (slow_ns, at) = *warm.last()?;
+    let (slow_ns, at) = *warm.iter().rev().find(|(_, at)| !is_edge(list, *at, median_at))?;
     let longer_ns = slow_ns - median_ns;
     if longer_ns as f64 <= SLOW_PCT / 100.0 * median_ns as f64 {
         return None;
@@ -381,11 +393,6 @@ fn slowest(run: &Run<'_>, list: &[Iteration], classes: &[Class]) -> Option<Slowe
     let op = op.filter(|(_, ns)| ns.saturating_mul(OP_PARTS) >= longer_ns);
     // (What the GPU does meanwhile is a consequence where the CPU has the cause, and no cause of what the CPU does not wait for.)
     let outside_ns = slow.outside_ns - median.outside_ns;
-    // (The profiler starts in the first and stops in the last: that is none of the run.)
-    let is_at_edge = at == 0 || at + 1 == list.len();
-    if is_at_edge && has_gpu && outside_ns.saturating_mul(2) >= longer_ns && on_cpu.is_none() {
-        return None;
-    }
     let part = part.filter(|(part, ns)| {
         let is_much = ns.saturating_mul(2) >= longer_ns;
         let is_cause = if on_cpu.is_some() { is_much } else { part.is_idle() };

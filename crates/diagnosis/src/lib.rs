@@ -29,7 +29,6 @@ pub use document::diagnosis_json;
 pub use each_rank::diagnose_ranks;
 pub use facts::Facts;
 pub use finding::{Evidence, Finding, Level, Rule};
-
 pub use iterations::{Class, Cold, Input, Iteration, Iterations, Kind, OnlyWaits, Slowest};
 pub use module_tree::{ModuleTree, TreeRow};
 pub use report::Confidence;

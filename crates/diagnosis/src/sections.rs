@@ -101,12 +101,20 @@ fn bound(ns: Option<i64>) -> Cell<'static> {
 const OVERLAP: &str =
     "Some of these save the same time: together they save less than the sum of their bounds.";
 
-/// Where the device computes all the time, and what to measure next: a trace has no hardware counters.
-const ONLY_FASTER: &str = "No remedy whose gain can be computed from this file saves 1% of it.";
-const ONLY_FASTER_ON_NVIDIA: &str = "No remedy whose gain can be computed from this file saves 1% of it. Whether the longest kernels could be \
-     faster, their hardware counters tell: profile them with Nsight Compute (ncu --set full).";
-const ONLY_FASTER_ON_AMD: &str = "No remedy whose gain can be computed from this file saves 1% of it. Whether the longest kernels could be \
-     faster, their hardware counters tell: profile them with ROCm Compute Profiler (rocprof-compute profile).";
+/// What is said where the device computes all the time, with what to measure next: a trace has no hardware counters.
+fn only_faster(platform: Platform) -> &'static str {
+    match platform {
+        Platform::Cuda => {
+            "No remedy whose gain can be computed from this file saves 1% of it. Only hardware counters show whether the longest kernels could \
+             be faster: profile them with Nsight Compute (ncu --set full)."
+        }
+        Platform::Rocm => {
+            "No remedy whose gain can be computed from this file saves 1% of it. Only hardware counters show whether the longest kernels could \
+             be faster: profile them with ROCm Compute Profiler (rocprof-compute profile)."
+        }
+        Platform::Unknown => "No remedy whose gain can be computed from this file saves 1% of it.",
+    }
+}
 
 impl Diagnosis {
     /// What to say where there is no action.
@@ -119,11 +127,7 @@ impl Diagnosis {
         } else if self.loses_time() {
             "No remedy that is known here fits this file. The wall time shows where its time goes."
         } else {
-            match self.platform {
-                Platform::Cuda => ONLY_FASTER_ON_NVIDIA,
-                Platform::Rocm => ONLY_FASTER_ON_AMD,
-                Platform::Unknown => ONLY_FASTER,
-            }
+            only_faster(self.platform)
         }
     }
 

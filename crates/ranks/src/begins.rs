@@ -33,11 +33,13 @@ pub(crate) fn begins_late(
         let wait_ns = last_ns.saturating_sub(*from);
         Some((apart_ns.min(wait_ns), wait_ns, apart_ns, *at))
     };
-    let (explained_ns, wait_ns, apart_ns, other) = first.iter().filter_map(explained).max()?;
+    let all = first.iter().filter_map(explained);
+    let mostly =
+        all.filter(|(explained_ns, wait_ns, ..)| explained_ns.saturating_mul(2) > *wait_ns);
+    let (explained_ns, _, apart_ns, other) = mostly.max()?;
     let waits = matched.devices().filter_map(|(_, waits)| waits.exposed_for(late));
     let most_ns = waits.map(|wait| wait.ns).max()?;
-    let is_cause = explained_ns.saturating_mul(2) > wait_ns;
-    (is_cause && explained_ns.saturating_mul(LEAST_PART) > most_ns).then(|| {
+    (explained_ns.saturating_mul(LEAST_PART) > most_ns).then(|| {
         format!(
             "The recording of rank {late} begins {} after that of rank {}: of what the others wait for it in the first collective, up to {} \
              comes from before the recordings.",

@@ -48,6 +48,7 @@ fn waits(gpu: &Gpu<'_>) -> Vec<(i64, i64)> {
     let names =
         trace.strings.marked(&|name| name.contains(BY_WORKERS) && name.contains("__next__"));
     let mut calls: Vec<Interval> = Vec::new();
+    let (mut track, mut n_tracks) = (None, 0);
     if names.contains(&true) {
         each_row(trace, |row| {
             // (A frame of the same call has the line of its function in its name.)
@@ -55,8 +56,13 @@ fn waits(gpu: &Gpu<'_>) -> Vec<(i64, i64)> {
                 && trace.is_complete(row, Flags::HAS_TS, Flags::PYTHON_IDS)
             {
                 calls.push((trace.ts_ns(row), trace.end_ns(row)));
+                n_tracks += usize::from(track.replace(trace.track(row)) != Some(trace.track(row)));
             }
         });
+    }
+    // (Of several processes in a file nothing tells which of them a GPU waits for.)
+    if n_tracks > 1 {
+        return Vec::new();
     }
     let calls = union(calls);
     let shortest_ns = calls.iter().map(|(from, to)| to - from).min().unwrap_or_default();

@@ -185,16 +185,17 @@ impl PlainTime {
         // (Less than that is hidden by the noise between two runs.)
         let least_ns = wall.span_ns / 100;
         let most_ns = saved_ns.saturating_add(wall.unsure_ns()).min(shorter_ns);
-        if wall.is_unreal() || shorter_ns.saturating_add(self.paced_ns) < least_ns {
+        if wall.is_unreal() || shorter_ns.max(self.paced_ns) < least_ns {
             return None;
         }
         let ratio = faster.ratio();
         if shorter_ns < least_ns {
             let gone_ns = shorter_ns.saturating_add(self.paced_ns);
             let text = format!(
-                "If they become faster by {ratio}, {} of the time in which they run alone go away; until the workers keep up, that only makes \
-                 the waits for them longer.",
-                units::time(gone_ns)
+                "If they become faster by {ratio}, {} of the time in which they run alone go away; until the workers keep up, {} of that only \
+                 make the waits for them longer.",
+                units::time(gone_ns),
+                units::time(self.paced_ns)
             );
             return Some(Gain { text, saved_ns: most_ns, gone_ns, counts: Counts::OnceFed });
         }
@@ -263,7 +264,8 @@ pub struct PlainProducts {
     pub total_ns: i64,
     /// Wall time of the recording that goes away at most, in ns.
     pub saved_ns: i64,
-    /// GPU time in which they run alone that goes away, in ns: all that a run without the profiler saves at most.
+    /// GPU time in which they run alone that goes away, in ns: all that a run without the profiler saves at most. With [`Counts::OnceFed`] it
+    /// has what only makes waits longer, too.
     pub gone_ns: i64,
     /// When the change shortens the run.
     pub counts: Counts,

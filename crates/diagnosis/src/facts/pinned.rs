@@ -11,6 +11,23 @@ use super::{Device, Facts};
 const LEAST: f64 = 0.1;
 
 impl Facts<'_> {
+    /// The time of copies from pageable memory that only makes the waits for the workers of a data loader longer, as the overlap table counts
+    /// it, and the sentence that says so, with a space before it.
+    pub(crate) fn paced_pageable(&self) -> (i64, String) {
+        let ns: i64 = self.triage.overlap.iter().map(|row| row.paced_ns).sum();
+        let text = format!(
+            " Not counted are {} that only make the waits for the workers of the data loader longer.",
+            time(ns)
+        );
+        (ns, if ns > 0 { text } else { String::new() })
+    }
+
+    /// What the rows of the overlap table that advise pinned memory save, in all.
+    pub(crate) fn pinned_by_rows_ns(&self) -> i64 {
+        let rows = self.triage.overlap.iter().filter(|row| row.pins());
+        rows.filter_map(|row| row.savings_bound_ns).sum()
+    }
+
     /// Whether a row of the overlap table advises pinned memory, with gates of its own.
     pub(crate) fn advises_pinned(&self) -> bool {
         self.triage.overlap.iter().any(triage::OverlapRow::pins)
@@ -41,18 +58,6 @@ impl Device<'_> {
             self.name_within()
         );
         (idle_ns, around)
-    }
-
-    /// The time of such copies that only makes the waits for the workers of a data loader longer, as the overlap table counts it, and the
-    /// sentence that says so.
-    pub(crate) fn paced_pageable(&self) -> (i64, String) {
-        let own = self.facts.triage.overlap.iter().filter(|row| row.device == self.name);
-        let ns: i64 = own.map(|row| row.paced_ns).sum();
-        let text = format!(
-            " Not counted are {} that only make the waits for the workers of the data loader longer.",
-            time(ns)
-        );
-        (ns, if ns > 0 { text } else { String::new() })
     }
 
     fn pageable(&self) -> Vec<&GpuSlice> {

@@ -38,10 +38,11 @@ pub(super) fn ahead(pace: Option<Pace>, n: usize) -> String {
     // (Launching further ahead makes no batch sooner, and a median is of neither the iterations that wait for one nor the others.)
     if pace.loading_ns.saturating_mul(2) >= pace.late_ns {
         return format!(
-            "The CPU launches ahead: {AHEAD} In {} of {} the GPU runs dry, for {} in all: the next batch is not there.",
+            "The CPU launches ahead: {AHEAD} In {} of {} the GPU runs dry, for {} in all; for {} of that the CPU is in the data loader.",
             count(pace.n_late as u64),
             plural(n as u64, "iteration", "iterations"),
             time(pace.late_ns),
+            time(pace.loading_ns),
         );
     }
     format!(

@@ -103,10 +103,14 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     found
 }
 
-/// Whether an action says of copies from pageable memory, with a bound of its own, what they cost; or batches come no earlier for them.
+/// Whether rows of the overlap table advise pinned memory for most of what copies from pageable memory cost; or batches come no earlier for it.
 fn is_pinned_elsewhere(facts: &Facts<'_>, exposed_ns: i64) -> bool {
-    let is_paced = |device: Device<'_>| device.paced_pageable().0.saturating_mul(2) > exposed_ns;
-    facts.advises_pinned() || facts.devices().any(is_paced)
+    let (paced_ns, _) = facts.paced_pageable();
+    let advised_ns = facts.pinned_by_rows_ns();
+    // (Less is no action.)
+    let is_advised = advised_ns as f64 >= LEAST_SHARE * facts.wall_ns() as f64
+        && advised_ns.saturating_mul(2) >= exposed_ns.saturating_sub(paced_ns);
+    is_advised || paced_ns.saturating_mul(2) > exposed_ns
 }
 
 /// A bound that is this much below the exposed time, or above it, is explained.
@@ -123,13 +127,17 @@ fn without(facts: &Facts<'_>, purpose: Purpose, sum: &Sum) -> (i64, String) {
     match (purpose, device) {
         (Purpose::ToDevicePinned, Some(device)) => return beside_kernels(&device, exposed_ns),
         (Purpose::ToDevicePageable, Some(device)) => {
-            let (paced_ns, paced) = device.paced_pageable();
+            let (paced_ns, paced) = facts.paced_pageable();
             let counted_ns = exposed_ns.saturating_sub(paced_ns).max(0);
             let (ns, text) = device.with_pinned_memory(counted_ns);
             let (idle_ns, around) = device.idle_around_pageable(ns);
             return (ns.saturating_add(idle_ns), paced + &text + &around);
         }
         _ => {}
+    }
+    if purpose == Purpose::ToDevicePageable {
+        let (paced_ns, paced) = facts.paced_pageable();
+        return (exposed_ns.saturating_sub(paced_ns).max(0), paced);
     }
     if !matches!(purpose, Cast | Layout | OnDevice | Broadcast) {
         return (exposed_ns, String::new());

@@ -93,7 +93,7 @@ pub(super) fn advice(
 }
 
 /// The remedy that compiles a module.
-const COMPILE: &str = "torch-compile";
+pub(super) const COMPILE: &str = "torch-compile";
 
 /// Whether most of the kernels come from functions that no module calls, as the statistics of a loop do: there is no module to compile.
 fn is_outside_modules(

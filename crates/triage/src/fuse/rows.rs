@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use report::{short_name, units};
 
-use super::advice::{Advice, Rule};
+use super::advice::{Advice, COMPILE, Rule};
 use super::find::{Candidate, Sought};
 use super::lanes::Lanes;
 use super::row::{FuseRow, FuseStatus, GainConfidence, PatternConfidence, Together};
@@ -69,7 +69,8 @@ pub(super) fn rows(
         (!names.is_empty()).then(|| format!("{why}: {}.", names.join("; ")))
     };
     // (What is possible in one stage is possible.)
-    impossible.retain(|name| !small.contains(name));
+    small.retain(|name| !little.contains(name));
+    impossible.retain(|name| !small.contains(name) && !little.contains(name));
     let notes = [
         list(
             small,
@@ -176,9 +177,6 @@ fn title(candidate: &Candidate) -> &'static str {
         Sought::Chain(chain) => chain.title,
     }
 }
-
-/// The remedy that only compiles.
-const COMPILE: &str = "torch-compile";
 
 pub(super) fn row(
     lanes: &Lanes<'_>,

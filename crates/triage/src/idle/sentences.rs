@@ -46,7 +46,7 @@ pub(crate) struct Device<'a, 'l> {
     pub(crate) gpu: &'a str,
     /// Start of the first event.
     pub(crate) zero_ns: i64,
-    /// When the first warm iteration begins on the GPU, where cold ones come before it.
+    /// When the first warm iteration begins, where cold ones come before it: on the GPU where the CPU is ahead, else on the CPU.
     pub(crate) warm_from_ns: Option<i64>,
     pub(crate) platform: Platform,
 }

@@ -5,7 +5,6 @@ use report::{short_name, units};
 
 use super::risk::{Evidence, Neighbours, Risk};
 use super::verdict::{Lever, Verdict};
-use crate::paced;
 use timeline::percent;
 
 /// What the bound of a row counts.
@@ -133,19 +132,12 @@ pub(super) fn reason(figures: &Figures<'_>) -> String {
     sentences.join(" ")
 }
 
-impl Figures<'_> {
-    /// Whether what the bound leaves out is worth a word. (Less is the difference between two calls for batches that are there.)
-    fn is_paced(&self) -> bool {
-        self.paced_ns.saturating_mul(paced::LEAST_TOLD) >= self.exclusive_ns && self.paced_ns > 0
-    }
-}
-
 /// What could be saved at most, and what the estimate rests on.
 fn savings(figures: &Figures<'_>) -> Option<String> {
     let (saved_ns, span_ns) = figures.savings?;
     let span = &figures.span;
     let collective = figures.lever == Lever::Overlap;
-    if saved_ns == 0 && figures.is_paced() {
+    if saved_ns == 0 && figures.paced_ns > 0 {
         return Some("That saves no wall time: the waits for the workers of the data loader would be longer.".to_owned());
     }
     if saved_ns == 0 {
@@ -172,7 +164,7 @@ fn estimate(figures: &Figures<'_>) -> String {
         "the latency of each collective, as long as the shortest ones take, and the CPU time of its launch; the bytes stay"
     } else if figures.saving == Saving::Half {
         "half of its exposed time, as half of the bytes remain"
-    } else if figures.saving == Saving::Pinned && figures.is_paced() {
+    } else if figures.saving == Saving::Pinned && figures.paced_ns > 0 {
         "its exposed time, as pinned memory is copied faster, and while kernels run, but for what only makes the waits for the workers of the \
          data loader longer"
     } else if figures.saving == Saving::Pinned {

@@ -41,9 +41,11 @@ pub(crate) fn overlap(
     let stage_of: Vec<Stage> = (0..gpu.len()).map(stage_of).collect();
     let stages = stages(gpu, &stage_of);
     let groups = groups(gpu, &per_slice, &stage_of, attribution);
+    let unpaced = unpaced(gpu, &per_slice, &groups);
     let facts = Facts {
         gpu,
         per_slice: &per_slice,
+        unpaced,
         attribution,
         surroundings: Surroundings::of(gpu, launches, attribution, options.details),
         savings: Savings::of(gpu, launches, &per_slice, &stage_of),
@@ -89,6 +91,8 @@ pub(crate) fn overlap(
 struct Facts<'a> {
     gpu: &'a Gpu<'a>,
     per_slice: &'a SliceOverlap,
+    /// By copy from pageable memory, sorted: the exposed time after which no data loader waits for its workers as long.
+    unpaced: Vec<(u32, i64)>,
     attribution: Option<&'a Attribution>,
     surroundings: Surroundings<'a>,
     savings: Savings<'a>,
@@ -292,11 +296,33 @@ fn chance(
     Chance { remedy, saving, bound_ns, paced_ns }
 }
 
-/// The exposed time of a group after which a data loader waits for its workers at least as long.
+/// What the waits for the workers of a data loader leave of the exposed time of copies from pageable memory, whatever their stage: pinned memory
+/// is one change for all of them.
+fn unpaced(gpu: &Gpu<'_>, per_slice: &SliceOverlap, groups: &[Group]) -> Vec<(u32, i64)> {
+    let is_pageable = |group: &&Group| {
+        let name = gpu.trace.strings.get(gpu.works[group.work].name);
+        copy_route(name) == CopyRoute::HostToDevice && is_pageable(name)
+    };
+    let copies = groups.iter().filter(is_pageable).flat_map(|group| &group.instances);
+    let mut left: Vec<(u32, i64)> =
+        copies.map(|at| (*at, per_slice.exclusive_ns[*at as usize])).collect();
+    if !left.is_empty() {
+        paced::absorb(gpu, &mut left);
+    }
+    left
+}
+
+/// The exposed time of a group of such copies that only makes those waits longer: 0 where that is too little for a word.
 fn paced_ns(facts: &Facts<'_>, group: &Group) -> i64 {
-    let exposed = |at: &u32| (*at, facts.per_slice.exclusive_ns[*at as usize]);
-    let mut removed: Vec<(u32, i64)> = group.instances.iter().map(exposed).collect();
-    paced::absorb(facts.gpu, &mut removed)
+    let left_ns = |at: &u32| {
+        let found = facts.unpaced.binary_search_by_key(at, |(at, _)| *at);
+        found.map_or(0, |found| facts.unpaced[found].1)
+    };
+    let left = group.instances.iter().map(left_ns).sum::<i64>();
+    let paced_ns = group.exclusive_ns.saturating_sub(left);
+    // (Less is the difference between two calls for batches that are there.)
+    let is_told = paced_ns.saturating_mul(paced::LEAST_TOLD) >= group.exclusive_ns;
+    if is_told { paced_ns } else { 0 }
 }
 
 /// The row of a kernel.

@@ -123,6 +123,31 @@ fn copies_before_a_longer_wait_for_workers_save_nothing() {
 }
 
 #[test]
+fn copies_of_two_stages_share_the_waits_for_workers() {
+    // Two copies of 10 ms in each of three steps, one of each stage, and before each step but the first a wait of 10 ms.
+    let found = |stage_of: &dyn Fn(usize) -> Stage| {
+        let mut fixture = Fixture::default();
+        let mut at_ns = 0;
+        for ms in [1, 11, 11] {
+            let loader = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__";
+            fixture.push(slice("user_annotation", loader).on(1, 1).at(at_ns, ms * MS));
+            at_ns += ms * MS;
+            for _ in 0..2 {
+                fixture.push(slice("gpu_memcpy", H2D).at(at_ns, 10 * MS));
+                fixture.push(kernel(GEMM).at(at_ns + 10 * MS, 10 * MS));
+                at_ns += 20 * MS;
+            }
+        }
+        let found = by_stage(&fixture.finish(), stage_of);
+        let copies = found.rows.iter().filter(|row| row.kernel_name == H2D);
+        copies.map(|row| row.savings_bound_ns.unwrap_or_default()).sum::<i64>()
+    };
+    assert_eq!(found(&|_| Stage::All), 40 * MS, "the waits take 20 of 60 ms");
+    let by_turns = |at: usize| if at % 4 < 2 { Stage::Forward } else { Stage::Backward };
+    assert_eq!(found(&by_turns), 40 * MS);
+}
+
+#[test]
 fn a_stream_that_does_next_to_nothing_is_no_second_one() {
     let side = || kernel("neg").at(21 * MS, MS / 10).on(0, 20);
     let kernels = || [kernel(GEMM).at(20 * MS, 40 * MS), side(), kernel(NORM).at(60 * MS, 10 * MS)];
