@@ -140,8 +140,6 @@ impl Diagnosis {
             return true;
         }
         match (finding.rule, finding.verdict) {
-            // (The wall time has the busy share.)
-            (Rule::Busy, "saturated" | "ok" | "under_used" | "starved") => !self.wall.is_empty(),
             (Rule::ShortKernels, _) => {
                 let mut launches =
                     self.actions.iter().filter(|action| action.rule == Rule::LaunchBound.id());
