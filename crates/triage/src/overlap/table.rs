@@ -306,6 +306,8 @@ fn unpaced(gpu: &Gpu<'_>, per_slice: &SliceOverlap, groups: &[Group]) -> Vec<(u3
     let copies = groups.iter().filter(is_pageable).flat_map(|group| &group.instances);
     let mut left: Vec<(u32, i64)> =
         copies.map(|at| (*at, per_slice.exclusive_ns[*at as usize])).collect();
+    // (Stages may take turns.)
+    trace::sort(&mut left);
     if !left.is_empty() {
         paced::absorb(gpu, &mut left);
     }

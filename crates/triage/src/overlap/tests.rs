@@ -125,10 +125,10 @@ fn copies_before_a_longer_wait_for_workers_save_nothing() {
 #[test]
 fn copies_of_two_stages_share_the_waits_for_workers() {
     // Two copies of 10 ms in each of three steps, one of each stage, and before each step but the first a wait of 10 ms.
-    let found = |stage_of: &dyn Fn(usize) -> Stage| {
+    let found = |waits_ms: [i64; 3], stage_of: &dyn Fn(usize) -> Stage| {
         let mut fixture = Fixture::default();
         let mut at_ns = 0;
-        for ms in [1, 11, 11] {
+        for ms in waits_ms {
             let loader = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__";
             fixture.push(slice("user_annotation", loader).on(1, 1).at(at_ns, ms * MS));
             at_ns += ms * MS;
@@ -142,9 +142,11 @@ fn copies_of_two_stages_share_the_waits_for_workers() {
         let copies = found.rows.iter().filter(|row| row.kernel_name == H2D);
         copies.map(|row| row.savings_bound_ns.unwrap_or_default()).sum::<i64>()
     };
-    assert_eq!(found(&|_| Stage::All), 40 * MS, "the waits take 20 of 60 ms");
+    let late = [1, 11, 11];
+    assert_eq!(found(late, &|_| Stage::All), 40 * MS, "the waits take 20 of 60 ms");
     let by_turns = |at: usize| if at % 4 < 2 { Stage::Forward } else { Stage::Backward };
-    assert_eq!(found(&by_turns), 40 * MS);
+    assert_eq!(found(late, &by_turns), 40 * MS);
+    assert_eq!(found([1, 1, 1], &by_turns), 60 * MS, "batches are there");
 }
 
 #[test]
