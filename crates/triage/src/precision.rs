@@ -282,6 +282,18 @@ pub enum Counts {
     OnceFed,
 }
 
+impl Counts {
+    /// Whether the change shortens the run, as it was recorded or, where launches may be late because of the recording, without the profiler.
+    #[must_use]
+    pub fn shortens(self, is_slowed: bool) -> bool {
+        match self {
+            Self::Now => true,
+            Self::WithoutLateLaunches => is_slowed,
+            Self::OnceFed => false,
+        }
+    }
+}
+
 impl PlainProducts {
     /// Whether the change shortens the run as it was recorded.
     #[must_use]

@@ -3,7 +3,6 @@
 use std::cmp::Ordering;
 
 use catalog::fuse_patterns::patterns;
-use triage::Counts;
 
 use super::{Action, Place, Whole};
 use crate::facts::Device;
@@ -127,12 +126,7 @@ fn precision(facts: &Facts<'_>) -> Option<Action> {
     let plain = facts.triage.plain_products.as_ref()?;
     let device = facts.devices().find(|device| device.name == plain.device);
     let is_slowed = device.is_some_and(|device| device.may_be_slowed());
-    let is_worth_it = match plain.counts {
-        Counts::Now => true,
-        Counts::WithoutLateLaunches => is_slowed,
-        Counts::OnceFed => false,
-    };
-    if !is_worth_it {
+    if !plain.counts.shortens(is_slowed) {
         return None;
     }
     let is_more = is_slowed && plain.gone_ns > plain.saved_ns;

@@ -3,7 +3,6 @@
 use catalog::Category;
 use host::flops;
 use report::units::{percent, time};
-use triage::Counts;
 
 use crate::{Facts, Finding, Level, Rule};
 
@@ -126,11 +125,7 @@ pub(super) fn is_advised(facts: &Facts<'_>) -> bool {
 /// Whether faster products save what can be measured, in the recording or where launches come as without the profiler.
 fn is_worth_it(facts: &Facts<'_>) -> bool {
     let plain = facts.triage.plain_products.as_ref();
-    plain.is_some_and(|plain| match plain.counts {
-        Counts::Now => true,
-        Counts::WithoutLateLaunches => slowed(facts),
-        Counts::OnceFed => false,
-    })
+    plain.is_some_and(|plain| plain.counts.shortens(slowed(facts)))
 }
 
 /// Whether launches may be late because they are recorded.
