@@ -5,6 +5,7 @@ use host::links::GpuSide;
 use timeline::intervals::{Interval, holds};
 use trace::Details;
 
+use crate::begins::BeforeRecordings;
 use crate::calls::{DEEP_EP, Kind, OnCpu, RankCalls, moved};
 use crate::clocks::{OfKey, by_key};
 use crate::groups::{Group, Groups, MOST_RANKS};
@@ -172,6 +173,7 @@ fn rows(
     // By waiting rank and then by the last one.
     let mut waiting: Vec<Vec<Awaited>> = vec![Vec::new(); n * n];
     let mut joined: Vec<Vec<Interval>> = vec![Vec::new(); n];
+    let before_them = BeforeRecordings::of(ranks, matches.iter().copied());
     for of_all in matches.iter().flat_map(|found| &found.calls) {
         let starts = || of_all.iter().map(|(at, (start, _))| (*start, *at));
         let Some((last_ns, last)) = starts().max() else { continue };
@@ -196,9 +198,12 @@ fn rows(
             joined[*at].push((*start, *end));
             if *at != last && is_wanted(*at) {
                 let until_ns = last_ns.min(*end);
+                let explained_ns =
+                    before_them.as_ref().map_or(0, |before| before.explained_ns(of_all, *at));
+                let from_ns = start.saturating_add(explained_ns).min(until_ns);
                 // (Until the next to last has joined, it waits for that one, too.)
-                let alone = (before_ns.max(*start).min(until_ns), until_ns);
-                waiting[at * n + last].push(Awaited { times: (*start, until_ns), alone });
+                let alone = (before_ns.max(from_ns).min(until_ns), until_ns);
+                waiting[at * n + last].push(Awaited { times: (from_ns, until_ns), alone });
             }
         }
     }

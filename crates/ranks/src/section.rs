@@ -5,7 +5,7 @@ use report::{Section, Table};
 use serde::Serialize;
 use timeline::intervals::{length, union};
 
-use crate::begins::begins_late;
+use crate::begins::BeforeRecordings;
 use crate::by_group::{groups, sentences};
 use crate::calls::RankCalls;
 use crate::matched::{Matched, not_compared};
@@ -52,7 +52,8 @@ impl OneRun<'_> {
             false => ranks.iter().enumerate().map(row).collect(),
         };
         let mut said = vec![matched.sentence()];
-        said.extend(begins_late(&on_one, &known.matches, &matched));
+        let before = BeforeRecordings::of(&on_one, known.matches.iter());
+        said.extend(before.and_then(|before| before.sentence(&on_one)));
         // (Where there are no others, the first sentence has it.)
         let not_compared = not_compared(&ranks);
         if !not_compared.is_empty() && matched.why_none() != not_compared {

@@ -163,24 +163,32 @@ fn all_to_alls_of_send_and_receive_kernels_are_matched_by_the_call_around_their_
 
 #[test]
 fn what_comes_before_the_recordings_is_told_by_the_begin_of_the_profilers_span() {
-    let said = |begins: [(Option<i64>, i64); 3]| {
+    let run = |begins: [(Option<i64>, i64); 3]| {
         let of =
             |rank: i64| exchanges(rank, ("nccl:all_to_all", false), 400, begins[rank as usize]);
         let ranks = [0, 1, 2].map(of);
-        let run = Runs::of(&ranks[..]);
-        let said = run.largest().expect("they are of one run").section().intro;
-        said.into_iter().find(|sentence| sentence.contains("recordings"))
+        Runs::of(&ranks[..]).largest().expect("they are of one run").compared()
+    };
+    let said = |begins| {
+        let said = run(begins).section().intro;
+        said.into_iter().find(|sentence| sentence.contains("The recording of"))
+    };
+    // What rank 0 waits, in ns.
+    let waits = |begins| {
+        let rows = serde_json::to_value(run(begins)).expect("JSON");
+        rows["ranks"][0]["exposed_ns"].as_i64().expect("it waits")
     };
     let late = |us: i64| (Some(us), us + 2);
     let sentence = |apart: &str, explained: &str| {
         Some(format!(
-            "The recording of rank 2 begins {apart} after that of rank 1: of what the others wait for it in the first collective, up to \
-             {explained} comes from before the recordings."
+            "The recording of rank 2 begins {apart} after that of rank 1: the part of the first collective in which the others wait for it \
+             because of that, up to {explained}, is not counted."
         ))
     };
     assert_eq!(said([late(50), late(0), late(380)]), sentence("380 µs", "380 µs"));
     // A wait is no longer than it is, however late the recording begins.
     assert_eq!(said([late(50), late(0), late(900)]), sentence("900 µs", "400 µs"));
+    assert_eq!(waits([late(50), late(0), late(380)]), waits([late(0); 3]) - 330_000);
     // The recordings begin at one time, and the program of rank 2 comes late in its own: its file has the cause.
     assert_eq!(said([(Some(0), 2), (Some(0), 2), (Some(0), 382)]), None);
     // Most of the wait is in the recordings.
