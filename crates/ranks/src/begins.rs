@@ -6,23 +6,29 @@ use timeline::intervals::Interval;
 use crate::calls::RankCalls;
 use crate::same_calls::Matches;
 
-/// Recordings that begin apart by less explain no wait that is worth a sentence: 0.1 ms.
+/// Recordings that begin apart by less explain no wait that is worth a word: 0.1 ms.
 const LEAST_NS: i64 = 100_000;
+/// Beside longer waits than so many times it, it is not worth a sentence.
+const LEAST_PART: i64 = 10;
 
-/// The waits in the first collective of ranks on one clock that come from before their recordings.
+/// A collective: its ranks, and when each is in it.
+type Call = [(usize, Interval)];
+
+/// The waits of ranks on one clock that come from before their recordings: each in the first collective that the rank takes part in, which
+/// brings it in step with the others.
 ///
 /// A rank records from one point of its program on, as from the begin of a step. Where the last one to join comes there later than
 /// another rank, so much of the wait of that one has no cause in the files; the rest has. Of files that do not tell when their recording
 /// begins, nothing is known.
-pub(crate) struct BeforeRecordings<'a> {
-    first: &'a [(usize, Interval)],
-    last: usize,
-    waits: Vec<Before>,
-}
+#[derive(Default)]
+pub(crate) struct BeforeRecordings<'a>(Vec<Before<'a>>);
 
 /// What one rank waits because of that.
-struct Before {
+struct Before<'a> {
     rank: usize,
+    /// Its first collective, and the rank that joins it last.
+    first: &'a Call,
+    last: usize,
     /// By how much the recording of the last rank begins later, in ns.
     apart_ns: i64,
     /// How much of the wait that explains, in ns: from its begin on.
@@ -30,44 +36,52 @@ struct Before {
 }
 
 impl<'a> BeforeRecordings<'a> {
-    /// `None` where the first collective shows no such wait.
-    pub(crate) fn of(
-        ranks: &[&RankCalls],
-        matches: impl Iterator<Item = &'a Matches>,
-    ) -> Option<Self> {
-        let calls = matches.filter(|found| !found.is_broadcast).flat_map(|found| &found.calls);
-        let joined = |of_all: &[(usize, Interval)]| of_all.iter().map(|(_, (from, _))| *from).max();
-        let first = calls.min_by_key(|of_all| joined(of_all))?;
-        let last_ns = joined(first)?;
+    pub(crate) fn of(ranks: &[&RankCalls], matches: &'a [Matches]) -> Self {
+        let calls = matches.iter().filter(|found| !found.is_broadcast);
+        let calls = calls.flat_map(|found| &found.calls);
+        let joined = |of_all: &Call| of_all.iter().map(|(_, (from, _))| *from).max();
+        // By rank, with the time at which the last one joins.
+        let mut firsts: Vec<Option<(i64, &'a Call)>> = vec![None; ranks.len()];
+        for of_all in calls {
+            let Some(last_ns) = joined(of_all) else { continue };
+            for (rank, _) in of_all {
+                let first = firsts.get_mut(*rank);
+                let first = first.filter(|first| first.is_none_or(|(ns, _)| last_ns < ns));
+                if let Some(first) = first {
+                    *first = Some((last_ns, of_all));
+                }
+            }
+        }
         let begin = |at: usize| ranks.get(at)?.begins_ns;
-        let (last, _) = first.iter().find(|(_, (from, _))| *from == last_ns)?;
-        let begin_ns = begin(*last)?;
-        let before = |(rank, (from, _)): &(usize, Interval)| {
-            let apart_ns = begin_ns.saturating_sub(begin(*rank)?);
+        let before = |(rank, first): (usize, Option<(i64, &'a Call)>)| {
+            let (last_ns, first) = first?;
+            let (_, (from, _)) = first.iter().find(|(at, _)| *at == rank)?;
+            let (last, _) = first.iter().find(|(_, (from, _))| *from == last_ns)?;
+            let apart_ns = begin(*last)?.saturating_sub(begin(rank)?);
             let wait_ns = last_ns.saturating_sub(*from);
             let explained_ns = apart_ns.min(wait_ns);
             // (Where most of the wait is in the recordings, the files have its cause.)
             let is_most = explained_ns.saturating_mul(2) > wait_ns && explained_ns >= LEAST_NS;
-            is_most.then_some(Before { rank: *rank, apart_ns, explained_ns })
+            is_most.then_some(Before { rank, first, last: *last, apart_ns, explained_ns })
         };
-        let waits: Vec<Before> = first.iter().filter_map(before).collect();
-        (!waits.is_empty()).then_some(Self { first, last: *last, waits })
+        Self(firsts.into_iter().enumerate().filter_map(before).collect())
     }
 
     /// How much of the wait of a rank in a call comes from before, in ns.
-    pub(crate) fn explained_ns(&self, of_all: &[(usize, Interval)], rank: usize) -> i64 {
-        let own = self.waits.iter().find(|wait| wait.rank == rank);
-        let own = own.filter(|_| std::ptr::eq(self.first, of_all));
-        own.map_or(0, |wait| wait.explained_ns)
+    pub(crate) fn explained_ns(&self, of_all: &Call, rank: usize) -> i64 {
+        let is_it = |wait: &&Before<'_>| wait.rank == rank && std::ptr::eq(wait.first, of_all);
+        self.0.iter().find(is_it).map_or(0, |wait| wait.explained_ns)
     }
 
-    /// That these waits are not counted, in a sentence.
-    pub(crate) fn sentence(&self, ranks: &[&RankCalls]) -> Option<String> {
-        let most = self.waits.iter().max_by_key(|wait| wait.explained_ns)?;
+    /// That these waits are not counted, in a sentence, where they are much beside the longest of those that are.
+    pub(crate) fn sentence(&self, ranks: &[&RankCalls], longest_ns: i64) -> Option<String> {
+        let most = self.0.iter().max_by_key(|wait| wait.explained_ns)?;
+        let is_much = most.explained_ns.saturating_mul(LEAST_PART) > longest_ns;
+        is_much.then_some(())?;
         Some(format!(
             "The recording of rank {} begins {} after that of rank {}: the part of the first collective in which the others wait for it \
              because of that, up to {}, is not counted.",
-            ranks.get(self.last)?.name,
+            ranks.get(most.last)?.name,
             time(most.apart_ns),
             ranks.get(most.rank)?.name,
             time(most.explained_ns)

@@ -3,6 +3,7 @@
 use report::units::{count, percent, plural, time};
 
 use crate::axes::axis;
+use crate::begins::BeforeRecordings;
 use crate::calls::RankCalls;
 use crate::known::Known;
 use crate::matched::Matched;
@@ -38,7 +39,7 @@ pub(crate) fn groups(known: &Known) -> Vec<OfGroup<'_>> {
 
 impl OfGroup<'_> {
     /// Its row. `ranks` are on one clock.
-    pub(crate) fn row(&self, ranks: &[&RankCalls]) -> GroupRow {
+    pub(crate) fn row(&self, ranks: &[&RankCalls], before: &BeforeRecordings<'_>) -> GroupRow {
         let of = |at: &usize| ranks.get(*at).copied();
         let own: Vec<&RankCalls> = self.members.iter().filter_map(of).collect();
         let files: Vec<&str> = own.iter().map(|rank| rank.file.as_str()).collect();
@@ -51,7 +52,7 @@ impl OfGroup<'_> {
             n: self.matches.iter().map(|found| found.calls.len() as u64).sum(),
             ..GroupRow::default()
         };
-        let matched = Matched::of_group(ranks, &self.matches);
+        let matched = Matched::of_group(ranks, &self.matches, before);
         let Some((last, late)) =
             matched.latest().and_then(|(last, _)| Some((last, matched.device(last)?)))
         else {
@@ -180,7 +181,8 @@ mod tests {
         let ranks: Vec<&RankCalls> = ranks.iter().collect();
         let known = Known::of(&ranks);
         let groups = groups(&known);
-        let rows: Vec<GroupRow> = groups.iter().map(|group| group.row(&ranks)).collect();
+        let rows: Vec<GroupRow> =
+            groups.iter().map(|group| group.row(&ranks, &BeforeRecordings::default())).collect();
         let sentences = sentences(&groups, &rows);
         (rows, sentences)
     }

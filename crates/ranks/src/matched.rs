@@ -80,7 +80,8 @@ impl Matched {
         // (A group without any of those says nothing of them.)
         let tells = |found: &&Matches| found.members.iter().any(|at| is_wanted(*at));
         let matches: Vec<&Matches> = known.matches.iter().filter(tells).collect();
-        let rows = rows(&ranks, &matches, within, (&is_wanted, true));
+        let before = BeforeRecordings::of(&ranks, &known.matches);
+        let rows = rows(&ranks, (&matches, &before), within, (&is_wanted, true));
         let is_none = of_files && known.matches.is_empty();
         let none = if is_none { why_none(&ranks, &known.groups) } else { String::new() };
         let is_part = matches.iter().any(|found| found.n_missing > 0);
@@ -88,8 +89,12 @@ impl Matched {
     }
 
     /// What ranks on one clock wait for each other in the collectives of one group, without what that saves.
-    pub(crate) fn of_group(ranks: &[&RankCalls], matches: &[&Matches]) -> Self {
-        let rows = rows(ranks, matches, None, (&|_| true, false));
+    pub(crate) fn of_group(
+        ranks: &[&RankCalls],
+        matches: &[&Matches],
+        before: &BeforeRecordings<'_>,
+    ) -> Self {
+        let rows = rows(ranks, (matches, before), None, (&|_| true, false));
         let is_part = matches.iter().any(|found| found.n_missing > 0);
         Self { rows, of_files: true, none: String::new(), is_part }
     }
@@ -164,7 +169,7 @@ impl Matched {
 /// `replays`: with what that saves.
 fn rows(
     ranks: &[&RankCalls],
-    matches: &[&Matches],
+    (matches, before_them): (&[&Matches], &BeforeRecordings<'_>),
     within: Option<&[Interval]>,
     (is_wanted, replays): (&dyn Fn(usize) -> bool, bool),
 ) -> Vec<(String, Waits)> {
@@ -173,14 +178,17 @@ fn rows(
     // By waiting rank and then by the last one.
     let mut waiting: Vec<Vec<Awaited>> = vec![Vec::new(); n * n];
     let mut joined: Vec<Vec<Interval>> = vec![Vec::new(); n];
-    let before_them = BeforeRecordings::of(ranks, matches.iter().copied());
     for of_all in matches.iter().flat_map(|found| &found.calls) {
         let starts = || of_all.iter().map(|(at, (start, _))| (*start, *at));
         let Some((last_ns, last)) = starts().max() else { continue };
         if within.is_some_and(|windows| !holds(windows, last_ns)) {
             continue;
         }
-        let before = starts().filter(|(_, at)| *at != last).map(|(ns, _)| ns).max();
+        // (Of what comes from before the recordings the last one is not late.)
+        let begun_ns = |(ns, at): (i64, usize)| {
+            ns.saturating_add(before_them.explained_ns(of_all, at)).min(last_ns)
+        };
+        let before = starts().filter(|(_, at)| *at != last).map(begun_ns).max();
         let before_ns = before.unwrap_or(last_ns);
         let own = &mut waits[last];
         own.n_last += 1;
@@ -198,9 +206,7 @@ fn rows(
             joined[*at].push((*start, *end));
             if *at != last && is_wanted(*at) {
                 let until_ns = last_ns.min(*end);
-                let explained_ns =
-                    before_them.as_ref().map_or(0, |before| before.explained_ns(of_all, *at));
-                let from_ns = start.saturating_add(explained_ns).min(until_ns);
+                let from_ns = begun_ns((*start, *at)).min(until_ns);
                 // (Until the next to last has joined, it waits for that one, too.)
                 let alone = (before_ns.max(from_ns).min(until_ns), until_ns);
                 waiting[at * n + last].push(Awaited { times: (from_ns, until_ns), alone });
@@ -272,7 +278,7 @@ fn why_none(ranks: &[&RankCalls], groups: &Groups) -> String {
             "The ranks call only broadcasts equally often, and those show no constant by which the clocks differ."
         }
         () => {
-            "Kernels that the ranks call equally often do not run at one time and end together, whatever constant their clocks differ by."
+            "Of the kernels that the ranks call equally often, too few run at one time and end together, whatever constant their clocks differ by."
         }
     };
     why.to_owned()
@@ -387,7 +393,7 @@ mod tests {
         let apart = [1_000_000, 2_000_000];
         let of = |rank_of, size, ends: &[i64]| rank(rank_of, &[], reduce(size, ends));
         let found = why(&[of(0, Some(8), &apart), of(1, Some(8), &[5_000_000, 6_000_000])]);
-        assert!(found.starts_with("Kernels that the ranks call equally often"), "{found}");
+        assert!(found.starts_with("Of the kernels that the ranks call equally often"), "{found}");
         let found = why(&[of(0, Some(8), &apart), of(1, Some(8), &apart[..1])]);
         assert_eq!(found, "The ranks of a group call them unequally often.");
         // A rank without any is no reason where two others have some.

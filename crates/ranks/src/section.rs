@@ -33,7 +33,9 @@ impl OneRun<'_> {
         let on_one = known.on_one_clock(&ranks);
         let matched = Matched::of_all(&ranks, known, None);
         let of_group = groups(known);
-        let groups: Vec<GroupRow> = of_group.iter().map(|group| group.row(&on_one)).collect();
+        let before = BeforeRecordings::of(&on_one, &known.matches);
+        let rows = of_group.iter().map(|group| group.row(&on_one, &before));
+        let groups: Vec<GroupRow> = rows.collect();
         let row = |(at, rank): (usize, &&RankCalls)| RankRow {
             clock_ns: known.clocks.by_ns(at),
             groups: of_group
@@ -52,8 +54,8 @@ impl OneRun<'_> {
             false => ranks.iter().enumerate().map(row).collect(),
         };
         let mut said = vec![matched.sentence()];
-        let before = BeforeRecordings::of(&on_one, known.matches.iter());
-        said.extend(before.and_then(|before| before.sentence(&on_one)));
+        let longest_ns = matched.devices().map(|(_, waits)| waits.exposed_ns).max();
+        said.extend(longest_ns.and_then(|ns| before.sentence(&on_one, ns)));
         // (Where there are no others, the first sentence has it.)
         let not_compared = not_compared(&ranks);
         if !not_compared.is_empty() && matched.why_none() != not_compared {
