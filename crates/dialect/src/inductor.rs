@@ -7,10 +7,19 @@ const TIMED: &str = "(dynamo_timed)";
 /// Functions of PyTorch that compile. (Frames of `aot_autograd.py` also run compiled code.)
 const FRAMES: [&str; 2] = ["torch/_dynamo/convert_frame.py", "compile_fx_inner"];
 
+/// Begins the name of the range in which a graph is captured (`torch/_inductor/cudagraph_trees.py`): nothing is compiled there.
+const CAPTURES: &str = "CUDAGraphNode.record";
+
+/// Whether a range of this name captures a graph.
+#[must_use]
+pub fn captures(name: &str) -> bool {
+    name.starts_with(CAPTURES) && name.ends_with(TIMED)
+}
+
 /// Whether a range or a frame of this name compiles.
 #[must_use]
 pub fn compiles(name: &str) -> bool {
-    name.ends_with(TIMED) || FRAMES.iter().any(|frame| name.contains(frame))
+    name.ends_with(TIMED) && !captures(name) || FRAMES.iter().any(|frame| name.contains(frame))
 }
 
 #[cfg(test)]
@@ -23,5 +32,8 @@ mod tests {
         assert!(compiles("torch/_dynamo/convert_frame.py(1023): __call__"));
         assert!(!compiles("torch/_dynamo/eval_frame.py(410): _fn"));
         assert!(!compiles("Torch-Compiled Region: 0/0"));
+        let capture = "CUDAGraphNode.record (dynamo_timed)";
+        assert!(captures(capture) && !compiles(capture));
+        assert!(!captures("bytecode_tracing (dynamo_timed)"));
     }
 }

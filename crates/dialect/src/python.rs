@@ -13,6 +13,16 @@ pub fn imports(frame: &str) -> bool {
     frame.ends_with(LOADS) && frame.contains(BOOTSTRAP)
 }
 
+/// Where PyTorch builds an extension, or finds that it is built (`torch/utils/cpp_extension.py`), as a first call does.
+const EXTENSIONS: &str = "torch/utils/cpp_extension.py";
+const BUILDS: &str = ": _jit_compile";
+
+/// Whether a frame of this name builds an extension.
+#[must_use]
+pub fn builds(frame: &str) -> bool {
+    frame.ends_with(BUILDS) && frame.contains(EXTENSIONS)
+}
+
 /// Whether frames of the pipelines of Hugging Face Transformers are among the names: they make the data loader that inputs come from.
 #[must_use]
 pub fn has_pipeline(names: &StringTable) -> bool {
@@ -23,6 +33,13 @@ pub fn has_pipeline(names: &StringTable) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn frames_that_build_an_extension() {
+        assert!(builds("torch/utils/cpp_extension.py(1661): _jit_compile"));
+        assert!(!builds("torch/utils/cpp_extension.py(1222): load"), "holds it");
+        assert!(!builds("kernels.py(12): _jit_compile"));
+    }
 
     #[test]
     fn frames_that_import_a_module() {

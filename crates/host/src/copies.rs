@@ -256,7 +256,8 @@ pub fn copies(slices: &Slices<'_>, gpu: &GpuSide, details: &Details, ops: &Ops) 
         };
         *cat_diag.entry(id).or_default() += 1;
     }
-    let compiling = slices.compiling();
+    // (What a capture reads is set-up as well.)
+    let compiling = union([slices.compiling(), slices.capturing()].concat());
     let reads = |name: &'static str| {
         let own = slices.ops_named(name);
         (!own.is_empty()).then(|| (name, reads(slices, &work, &compiling, &own)))

@@ -225,6 +225,19 @@ impl GpuSide {
     }
 }
 
+/// From the first slice of the CPU or the GPU to the last one, in ns; without those in which the profiler notes how long it recorded.
+#[must_use]
+pub fn recorded_ns(slices: &Slices<'_>, gpu: &GpuSide) -> i64 {
+    let of_cpu =
+        [&slices.ops.slices[..], &slices.calls, &slices.frames.slices, &slices.annotations];
+    let of_cpu = of_cpu.into_iter().flatten().map(HostSlice::interval);
+    let of_gpu = gpu.slices.iter().map(|one| (one.slice.start_ns, one.slice.end_ns));
+    let bounds = of_cpu.chain(of_gpu).fold(None, |bounds: Option<(i64, i64)>, (from, to)| {
+        Some(bounds.map_or((from, to), |(first, last)| (first.min(from), last.max(to))))
+    });
+    bounds.map_or(0, |(first, last)| last.saturating_sub(first))
+}
+
 /// For each GPU slice with a launch inside a slice of `family`: its number and that of the innermost such slice.
 #[must_use]
 pub fn innermost_at_launch(

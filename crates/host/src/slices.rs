@@ -227,11 +227,22 @@ impl<'a> Slices<'a> {
     /// When ranges and frames of torch.compile's compiler run, on any thread.
     #[must_use]
     pub fn compiling(&self) -> Vec<Interval> {
+        self.within(dialect::inductor::compiles)
+    }
+
+    /// When it captures graphs, on any thread: sorted and disjoint.
+    #[must_use]
+    pub fn capturing(&self) -> Vec<Interval> {
+        self.within(dialect::inductor::captures)
+    }
+
+    /// When a range or a frame is open of whose name that holds.
+    fn within(&self, is: fn(&str) -> bool) -> Vec<Interval> {
         let mut known: Vec<Option<bool>> = vec![None; self.trace.strings.len()];
         let all = self.annotations.iter().chain(&self.frames.slices);
         let own = all.filter(|slice| {
             let id = self.trace.name(slice.row).0 as usize;
-            *known[id].get_or_insert_with(|| dialect::inductor::compiles(self.name(slice)))
+            *known[id].get_or_insert_with(|| is(self.name(slice)))
         });
         union(own.map(HostSlice::interval).collect())
     }
