@@ -87,10 +87,12 @@ pub(crate) enum Cover {
     Compiling,
     /// A frame that imports a module of Python. (The profiler's own imports are its time.)
     Importing,
+    /// A range in which a graph is captured.
+    Capturing,
 }
 
 impl Cover {
-    const COUNT: usize = Self::Importing as usize + 1;
+    const COUNT: usize = Self::Capturing as usize + 1;
 }
 
 /// The slices of the CPU that may explain idle time: for each kind the union of its times.
@@ -131,6 +133,10 @@ struct Named {
     compiled: bool,
     /// The compiler works.
     compiles: bool,
+    /// A graph is captured.
+    captures: bool,
+    /// An extension is built, or found to be.
+    builds: bool,
     /// Of a profiler step; 0 if it is none.
     step_number: u64,
     /// Gives memory back to the driver.
@@ -197,7 +203,9 @@ fn named(name: &str) -> Named {
         profiles: kineto::is_of_profiler(name),
         imports: dialect::python::imports(name),
         annotation: name.starts_with("Optimizer."),
+        captures: dialect::inductor::captures(name),
         compiles: dialect::inductor::compiles(name),
+        builds: dialect::python::builds(name),
         compiled: is_compiled(name) || name.contains("CompiledFunction"),
         step_number: number.and_then(|number| number.parse().ok()).unwrap_or_default(),
         frees: calls::FREES.contains(&name),
@@ -347,6 +355,12 @@ impl Found {
         }
         if name.compiles {
             self.covers[Cover::Compiling as usize].add(start, end);
+        }
+        if name.builds {
+            self.covers[Cover::SetUp as usize].add(start, end);
+        }
+        if name.captures {
+            self.covers[Cover::Capturing as usize].add(start, end);
         }
         if name.loader && matches!(kind, Kind::Op | Kind::Annotation) {
             self.covers[Cover::DataLoader as usize].add(start, end);

@@ -103,8 +103,8 @@ impl BeforeWindowSum {
         Self { n_slices: n_kernels + n_memory_ops, total_ns, counted }
     }
 
-    /// The sentence about them, in a trace or in a step of it.
-    fn sentence(&self, of_step: bool) -> Option<String> {
+    /// The sentence about them, in a trace or in a step of it, where they take much of the time of all.
+    fn sentence(&self, of_step: bool, gpu_ns: i64) -> Option<String> {
         let what = units::plural(self.n_slices, "GPU slice was", "GPU slices were");
         let told = if self.counted {
             "the tables include them"
@@ -113,13 +113,17 @@ impl BeforeWindowSum {
         };
         let time = units::time(self.total_ns);
         let since = if of_step { "this step" } else { "profiling" };
-        (self.n_slices > 0).then(|| {
+        let is_much = self.total_ns.saturating_mul(LEAST_PART) >= gpu_ns;
+        (self.n_slices > 0 && is_much).then(|| {
             format!(
                 "{what} launched before {since} started ({time}) as part of an earlier step: {told}."
             )
         })
     }
 }
+
+/// Less than this part of the GPU time of the tables changes no figure that is printed: a twentieth.
+const LEAST_PART: i64 = 20;
 
 /// What an empty table says.
 const NOTHING: &str = "This trace contains no GPU slices.";
@@ -153,7 +157,13 @@ impl TriageReport {
         self.merged.retain(|row| row.device == device);
         self.overlap.retain(|row| row.device == device);
         self.fuse.retain(|row| row.device == device);
+        self.fuse.iter_mut().for_each(|row| row.repeats = false);
         self
+    }
+
+    /// The GPU time of the tables, in ns.
+    fn gpu_ns(&self) -> i64 {
+        self.kernels.iter().fold(0, |sum, row| sum.saturating_add(row.total_ns))
     }
 
     /// What an empty table says.
@@ -164,7 +174,7 @@ impl TriageReport {
     /// How much each category takes of each family, most time first: which library the work is from.
     #[must_use]
     pub fn matrix(&self) -> Table {
-        let all_ns = self.kernels.iter().fold(0_i64, |sum, row| sum.saturating_add(row.total_ns));
+        let all_ns = self.gpu_ns();
         // By id, so that equal times stand in the order of their names.
         let mut sums: BTreeMap<(&str, &str), MatrixRow> = BTreeMap::new();
         for KernelTableRow { category, family, total_ns, launches, .. } in &self.kernels {
@@ -278,7 +288,7 @@ impl TriageReport {
         );
 
         let mut table = Section::new("kernel-table", "Kernel table");
-        table.intro.extend(before_window.sentence(step.is_some()));
+        table.intro.extend(before_window.sentence(step.is_some(), self.gpu_ns()));
         // Of no kernel nothing is said.
         if !kernels.is_empty() {
             table.intro.extend(Some(launch_note.clone()).filter(|note| !note.is_empty()));
@@ -309,10 +319,10 @@ impl TriageReport {
         };
         patterns.tables.push(
             of_warm(table_of(Table::of("fuse", "Fuse opportunities", fuse)))
-                .printing(fuse.iter().map(FuseRow::is_advice))
+                .printing(fuse.iter().map(FuseRow::is_printed))
                 .preview(PREVIEW)
                 .when_empty("None is advised.")
-                .only_on_page(!fuse.iter().any(FuseRow::is_advice)),
+                .only_on_page(!fuse.iter().any(FuseRow::is_printed)),
         );
         vec![triage, table, chances, patterns]
     }

@@ -3,7 +3,7 @@
 use crate::arch::ObservedArch;
 use crate::displaced::Displaced;
 use crate::framework::FrameworkVote;
-use crate::fuse::FuseRow;
+use crate::fuse::{FuseRow, say_once};
 use crate::iterations::Warm;
 use crate::kernel_row::KernelTableRow;
 use crate::overlap::{Concurrency, OverlapRow};
@@ -84,6 +84,7 @@ impl DeviceTables {
                 });
             }
         }
+        say_once(&mut all.fuse);
         all
     }
 

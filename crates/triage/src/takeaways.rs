@@ -1,6 +1,7 @@
 //! What to know first, in sentences: the largest cause of lost wall time, then what the GPU time goes to, then the largest fusion.
 
 mod communication;
+mod composition;
 mod limits;
 
 use catalog::Category;
@@ -15,6 +16,7 @@ use super::priority::Priority;
 use super::report::Coverage;
 use super::tables::DeviceTables;
 use communication::communication;
+use composition::{composition, unknown_kernels};
 use timeline::percent;
 
 pub(super) use limits::{BLOCKED_PCT, Limits};
@@ -37,8 +39,6 @@ const UNREAL_PCT: f64 = 50.0;
 const BARE_PCT: f64 = 5.0;
 /// Where set-up takes this share of the GPU span, what the GPU did is that of a first run, in percent.
 const FIRST_RUN_PCT: f64 = 50.0;
-/// A second category is named from this share of GPU time on, in percent.
-const SECOND_PCT: f64 = 5.0;
 
 /// From this time before the first GPU work on, and from this share of the recording on, it gets a sentence: in ns and percent.
 const BEFORE_NS: i64 = 10_000_000;
@@ -110,7 +110,8 @@ pub(super) fn takeaways(
     });
     let is_displaced = tables.displaced.as_ref().is_some_and(|found| found.is_much(None));
     if !first_run && !repeats && !is_idle && !is_displaced {
-        rest.extend(composition(time, coverage.known_convolution_gemm_ns()));
+        let unknown = |total_ns| unknown_kernels(tables, total_ns);
+        rest.extend(composition(time, coverage.known_convolution_gemm_ns(), unknown));
     }
     lost.extend(late_start(seen));
     if let Some((exposed_ns, text)) = communicates {
@@ -255,49 +256,6 @@ fn late_start(seen: &Seen<'_>) -> Option<(i64, String)> {
     Some((ns, text))
 }
 
-/// What the GPU time of the tables goes to. `convolution_gemm_ns` is the time of GEMMs that convolutions launch: they stand
-/// under GEMM in the tables, but what makes a linear layer faster does nothing for them.
-fn composition(time: &DeviceTime, convolution_gemm_ns: i64) -> Option<String> {
-    let mut categories: Vec<(Category, i64)> = time.shown.to_vec();
-    let by_id = |a: &(Category, i64), b: &(Category, i64)| a.0.id().cmp(b.0.id());
-    trace::sort_by(&mut categories, |a, b| b.1.cmp(&a.1).then_with(|| by_id(a, b)));
-    let total_ns = categories.iter().fold(0_i64, |sum, (_, ns)| sum.saturating_add(*ns));
-    // (With convolutions stand the GEMMs that they launch: the second place is that of the rest.)
-    if categories.first().is_some_and(|(category, _)| *category == Category::Conv) {
-        let own = |(category, ns): &(Category, i64)| {
-            let lent_ns = if *category == Category::Gemm { convolution_gemm_ns } else { 0 };
-            ns.saturating_sub(lent_ns)
-        };
-        trace::sort_by(&mut categories[1..], |a, b| own(b).cmp(&own(a)).then_with(|| by_id(a, b)));
-    }
-    let pct = |ns: i64| percent(ns, total_ns);
-    let of = if total_ns == time.total_ns { "" } else { "Of the work launched while profiling, " };
-    let share = |category: Category, ns: i64| {
-        let with_gemms = ns.saturating_add(convolution_gemm_ns);
-        if category == Category::Conv && units::percent(pct(with_gemms)) != units::percent(pct(ns))
-        {
-            let (own, all) = (units::percent(pct(ns)), units::percent(pct(with_gemms)));
-            format!("{own}; {all} with the GEMMs that it launches")
-        } else {
-            units::percent(pct(ns))
-        }
-    };
-    let begins =
-        |word: &str| if of.is_empty() { word.to_owned() } else { word.to_ascii_lowercase() };
-    let (first, ns) = *categories.first()?;
-    if categories.get(1).is_none_or(|(_, ns)| *ns == 0) {
-        return Some(format!("{of}{} GPU time goes to {}.", begins("All"), first.title()));
-    }
-    let begin = begins(if pct(ns) > 50.0 { "Most" } else { "The largest part of" });
-    let then = match categories.get(1) {
-        Some((second, more)) if pct(*more) >= SECOND_PCT => {
-            format!(", then {} ({})", second.title(), share(*second, *more))
-        }
-        _ => String::new(),
-    };
-    Some(format!("{of}{begin} GPU time goes to {} ({}){then}.", first.title(), share(first, ns)))
-}
-
 #[cfg(test)]
 mod tests {
     use crate::{Sources, TriageOptions, triage};
@@ -431,7 +389,10 @@ mod tests {
         fixture.push(kernel(GEMM).at(0, 10 * MS));
         fixture.push(kernel("triton__0d1d2de").at(10 * MS, 30 * MS));
         let said = said(fixture);
-        assert_eq!(said[0], "Most GPU time goes to Other (75.0%), then GEMM (25.0%).");
+        assert_eq!(
+            said[0],
+            "Most GPU time goes to kernels of no known category (75.0%), then GEMM (25.0%)."
+        );
         assert!(said[1].starts_with("TorchInductor gives 75.0% of the GPU time no"), "{said:?}");
     }
 

@@ -44,8 +44,8 @@ pub(super) struct Rule {
     pub latency_ns: Option<i64>,
     /// One pass over each tensor stays.
     pub one_pass: bool,
-    /// The time of kernels that others replace, and whether convolutions are among them: what those take is not known, so none of it goes away.
-    pub twins: Option<(i64, bool)>,
+    /// The time of kernels that others replace, and of the convolutions among them: what those take is not known, so none of it goes away.
+    pub twins: Option<(i64, i64)>,
     /// Kernels of the backward pass that go away with those of the forward pass, and their exposed time.
     pub nodes: Option<(u64, i64)>,
     /// Additions to gradients that go away with the fills, and their exposed time.

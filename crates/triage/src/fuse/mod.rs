@@ -9,7 +9,9 @@
 
 mod advice;
 mod attention;
+mod devices;
 mod find;
+mod gain;
 mod handover;
 mod inputs;
 mod lanes;
@@ -37,6 +39,7 @@ use timeline::gpu::Gpu;
 use timeline::launches::Launches;
 use wall::Wall;
 
+pub(crate) use devices::say_once;
 pub use row::{FuseRow, FuseStatus, GainConfidence, PatternConfidence, Together};
 
 /// What is known of the program, beside the trace's events.

@@ -213,16 +213,17 @@ impl<'a> Fusion<'a> {
     }
 
     /// The exposed time of the kernels of a stage that have a twin for the other layout. They still do their work there, faster or slower, so
-    /// that none of it is known to go away. With whether convolutions are among them.
-    fn twins(&self, stage: usize) -> (i64, bool) {
+    /// that none of it is known to go away. With the part of convolutions.
+    fn twins(&self, stage: usize) -> (i64, i64) {
         let lanes = self.lanes;
         let of_stage = lanes.runs.iter().filter(|run| run.stage == stage);
         let slices = of_stage.flat_map(|run| lanes.order.get(run.from..run.to)).flatten().copied();
         let name = |at: &u32| lanes.name_of(lanes.code_of_slice(*at).work);
         let twins = slices.filter(|at| catalog::is_channels_first(name(at)));
-        twins.fold((0_i64, false), |(ns, convolves), at| {
-            let is_one = self.category(at) == Category::Conv;
-            (ns.saturating_add(self.exposed_ns(at)), convolves || is_one)
+        twins.fold((0_i64, 0_i64), |(all_ns, of_convolutions_ns), at| {
+            let ns = self.exposed_ns(at);
+            let own_ns = if self.category(at) == Category::Conv { ns } else { 0 };
+            (all_ns.saturating_add(ns), of_convolutions_ns.saturating_add(own_ns))
         })
     }
 

@@ -65,6 +65,9 @@ pub struct FuseRow {
     /// GPU time that goes away, in ns; 0 where nothing is advised. More than the bound where something else holds what follows.
     #[serde(skip)]
     pub gone_ns: i64,
+    /// Whether the row of another device has the same change and saves more: the devices run one program.
+    #[serde(skip)]
+    pub repeats: bool,
     /// All stages where the same change acts; `None` where it acts in one stage only.
     #[serde(skip)]
     pub together: Option<Together>,
@@ -152,12 +155,27 @@ impl GainConfidence {
 }
 
 impl FuseRow {
-    /// Whether anything is advised. Markdown documents print only these rows; the page and artifacts have all.
+    /// Whether anything is advised.
     #[must_use]
     pub fn is_advice(&self) -> bool {
         self.priority.is_some()
     }
+
+    /// Whether documents print it; the page and artifacts have all rows.
+    #[must_use]
+    pub fn is_printed(&self) -> bool {
+        let is_much = self.saved_pct().is_some_and(|pct| pct >= PRINTED_PCT);
+        self.is_advice() && !self.repeats && is_much
+    }
+
+    /// What the change saves in all stages, in percent of the GPU span of the device.
+    pub(super) fn saved_pct(&self) -> Option<f64> {
+        self.together.map(|all| all.saved_pct).or(self.savings_pct)
+    }
 }
+
+/// A change that saves a smaller share of the GPU span is not printed, as it is no action of the diagnosis, in percent.
+const PRINTED_PCT: f64 = 1.0;
 
 /// What is missing where the work is fused already.
 const FUSED: &str = "fused already";

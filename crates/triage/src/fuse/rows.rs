@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use report::{short_name, units};
 
-use super::advice::{Advice, COMPILE, Rule};
+use super::advice::{Advice, COMPILE};
 use super::find::{Candidate, Sought};
+use super::gain::gain;
 use super::lanes::Lanes;
 use super::row::{FuseRow, FuseStatus, GainConfidence, PatternConfidence, Together};
 use super::{Accepted, Fuse, related};
@@ -33,14 +34,18 @@ pub(super) fn rows(
     wall: &Wall,
 ) -> Fuse {
     let mut rows: Vec<FuseRow> = Vec::new();
-    let (mut small, mut little, mut impossible, mut held) =
-        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut small, mut little, mut unknown, mut impossible, mut held) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (accepted, advice) in judged {
         let candidate = &accepted.candidate;
         let name = || format!("{} ({})", title(candidate), id(candidate));
         let worth = advice.as_ref().and_then(|advice| Priority::of(advice.saved_ns, wall.span_ns));
         if worth.is_some() && is_little_to_compile(judged, (accepted, advice.as_ref()), wall) {
             little.push(name());
+            continue;
+        }
+        if worth.is_some() && advice.as_ref().is_some_and(|own| changes_more(judged, own)) {
+            unknown.push(name());
             continue;
         }
         let is_held =
@@ -69,8 +74,8 @@ pub(super) fn rows(
         (!names.is_empty()).then(|| format!("{why}: {}.", names.join("; ")))
     };
     // (What is possible in one stage is possible.)
-    small.retain(|name| !little.contains(name));
-    impossible.retain(|name| !small.contains(name) && !little.contains(name));
+    small.retain(|name| !little.contains(name) && !unknown.contains(name));
+    impossible.retain(|name| ![&small, &little, &unknown].iter().any(|of| of.contains(name)));
     let notes = [
         list(
             small,
@@ -79,6 +84,10 @@ pub(super) fn rows(
         list(
             little,
             "Found, but not advised because a module would be compiled for less than 1% of the GPU span",
+        ),
+        list(
+            unknown,
+            "Found, but not advised because convolutions that take longer than what would go away run other kernels then, faster or slower",
         ),
         list(
             impossible,
@@ -114,6 +123,18 @@ fn is_little_to_compile(
         Some(advice.gone_ns().max(of.related_ns))
     });
     takes.fold(0_i64, i64::saturating_add).saturating_mul(100) < wall.span_ns
+}
+
+/// Whether the change gives convolutions other kernels, and those take longer than what it is known to save, in all stages where it acts: then
+/// nothing is known of what it saves.
+fn changes_more(judged: &[(Accepted, Option<Advice>)], own: &Advice) -> bool {
+    let all = judged.iter().filter_map(|(_, advice)| advice.as_ref());
+    let same = all.filter(|advice| advice.path == own.path);
+    let sums = same.fold((0_i64, 0_i64), |(changed, saved), advice| {
+        let (_, ns) = advice.rule.twins.unwrap_or_default();
+        (changed.saturating_add(ns), saved.saturating_add(advice.saved_ns))
+    });
+    sums.0 > sums.1
 }
 
 /// What a change that is not worth its price in this recording takes off the device, where that would be worth it alone and no launch goes
@@ -242,6 +263,7 @@ pub(super) fn row(
         check: first.map(|remedy| remedy.check.to_owned()).unwrap_or_default(),
         candidate_fused_path: path,
         gone_ns: advice.map_or(0, |(advice, _)| advice.gone_ns()),
+        repeats: false,
         together: None,
     }
 }
@@ -250,109 +272,6 @@ fn action(sought: Sought, of_remedy: &str) -> String {
     match sought {
         Sought::Pattern(pattern) => pattern.action("see Replacement"),
         Sought::Chain(_) => of_remedy.to_owned(),
-    }
-}
-
-/// How large an estimate is, and what it rests on.
-struct Gain {
-    sentence: String,
-    estimate: String,
-}
-
-fn gain(advice: &Advice, wall: &Wall) -> Gain {
-    let Rule {
-        launches,
-        by_frames,
-        held_ns,
-        gaps_ns: _,
-        attention_ns,
-        latency_ns,
-        one_pass,
-        twins,
-        added,
-        nodes,
-    } = advice.rule;
-    let of_gpu = match (attention_ns, latency_ns) {
-        (None, Some(ns)) => format!(
-            "{} of exposed time for each collective that goes away, as long as the shortest ones take; the bytes stay",
-            units::time(ns)
-        ),
-        (Some(Some(ns)), _) => format!(
-            "the exposed time of these kernels less {}, which a fused kernel takes at the GPU's peak rates",
-            units::time(ns)
-        ),
-        (Some(None), _) => "the exposed time of these kernels; what a fused kernel takes instead is not known, because the sizes or \
-                       the GPU's rates are not"
-            .to_owned(),
-        (None, None) if one_pass => {
-            "the exposed time of these kernels without one pass over each tensor, where its size and the GPU's rates are known; a \
-             batch norm that is folded into a convolution takes no time at all"
-                .to_owned()
-        }
-        (None, None) => "the exposed time of these kernels and of the gaps between them, without what a fused kernel still takes".to_owned(),
-    };
-    let twins = twins.map_or_else(String::new, |(ns, convolves)| {
-        format!(
-            "; not counted are {} of {}, which run other kernels in channels_last, faster or slower",
-            units::time(ns),
-            match convolves {
-                true => "batch norms, poolings and convolutions (MIOpen's Winograd kernels)",
-                false => "batch norms and poolings",
-            }
-        )
-    });
-    let added = added.map_or_else(String::new, |(n, ns)| {
-        format!(
-            "; {} of new gradients (AccumulateGrad, {} of exposed time) go away with the fills and count, too",
-            units::plural(n, "addition", "additions"),
-            units::time(ns)
-        )
-    });
-    let nodes = nodes.map_or_else(String::new, |(n, ns)| {
-        format!(
-            "; {} of their backward pass ({} of exposed time) {} away with them and {}, too",
-            units::plural(n, "kernel", "kernels"),
-            units::time(ns),
-            if n == 1 { "goes" } else { "go" },
-            if n == 1 { "counts" } else { "count" },
-        )
-    });
-    let limit = of_launches(launches, by_frames, wall);
-    let held = held_ns.map_or_else(String::new, |ns| {
-        format!(
-            ". {} of the GPU time that goes away does not shorten the run: other work, or launches that come later, hold what follows",
-            units::time(ns)
-        )
-    });
-    let estimate = format!("This is an estimate: {of_gpu}{twins}{added}{nodes}{limit}{held}.");
-    let sentence = format!(
-        " It saves at most {} ({} of {}). {estimate}",
-        units::time(advice.saved_ns),
-        units::percent(percent(advice.saved_ns, wall.span_ns)),
-        wall.span(),
-    );
-    Gain { sentence, estimate }
-}
-
-/// What launches that go away save, after a semicolon; empty where no launch that goes away shortens the run.
-fn of_launches(launches: Option<(u64, i64)>, by_frames: bool, wall: &Wall) -> String {
-    match launches {
-        Some((n, ns)) => format!(
-            "; where the GPU waits for the CPU, the CPU time of {} that {} away ({} in all, each {}, with the profiler's overhead{})",
-            units::plural(n, "launch", "launches"),
-            if n == 1 { "goes" } else { "go" },
-            units::time(ns),
-            match by_frames {
-                true =>
-                    "as long as the Python function that launches nothing else, or up to the next launch",
-                false => "from its launch to the next at most",
-            },
-            if wall.allocates() { ", without calls that allocate or free memory" } else { "" },
-        ),
-        // (Then no launch that goes away shortens the run.)
-        None if wall.linked => String::new(),
-        None => "; no launches are recorded, so it is unknown where the GPU waits for the CPU"
-            .to_owned(),
     }
 }
 

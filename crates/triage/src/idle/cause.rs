@@ -66,6 +66,8 @@ pub(crate) struct Explained {
     pub(crate) warm: bool,
     /// Whether a compiler works in some of it.
     pub(crate) compiles: bool,
+    /// Whether a graph is captured in it.
+    pub(crate) captures: bool,
     /// Whether modules of Python are imported for most of it.
     pub(crate) imports: bool,
 }
@@ -122,6 +124,7 @@ pub(crate) fn explain(
     let (of_steps, warm) = (idle.of_steps, host.warm);
     let of = |cover| length(&both(&times, host.cover(cover)));
     let compiles = of(Cover::Compiling) > 0;
+    let captures = of(Cover::Capturing) > 0;
     let imports = of(Cover::Importing).saturating_mul(2) >= length(&times);
     Some(Explained {
         cause,
@@ -133,6 +136,7 @@ pub(crate) fn explain(
         n_frees,
         warm,
         compiles,
+        captures,
         imports,
     })
 }
@@ -155,8 +159,14 @@ pub(crate) fn deal(
     left.take(Cause::Queued, &super::union(parts(gaps, Gap::queued)));
     left.take(Cause::Between, &parts(gaps, Gap::between));
     left.take(Cause::DataLoader, host.cover(Cover::DataLoader));
-    let loads =
-        [Cover::Compiling, Cover::ModuleLoad, Cover::LongLaunch, Cover::SetUp, Cover::Importing];
+    let loads = [
+        Cover::Compiling,
+        Cover::Capturing,
+        Cover::ModuleLoad,
+        Cover::LongLaunch,
+        Cover::SetUp,
+        Cover::Importing,
+    ];
     for cover in loads {
         left.take(Cause::SetUp, host.cover(cover));
     }

@@ -17,6 +17,14 @@ const LAUNCH_NS: i64 = 50_000;
 /// counts it, in percent.
 pub(crate) const PAUSE_PCT: i64 = 10;
 
+/// Idle time lies in a part of the window if this share of it does, in percent.
+const CONFINED_PCT: i64 = 95;
+/// Such a part is this share of the window at most, in percent.
+const PART_PCT: i64 = 30;
+
+/// A wait leaves the GPU idle if it is so for this share of it, in percent.
+const WAITED_PCT: f64 = 10.0;
+
 /// In ns.
 const MICROSECOND: i64 = 1_000;
 
@@ -163,7 +171,9 @@ pub(crate) struct Gaps {
     pub(crate) all: Vec<Gap>,
     /// When in them the thread that launches next computes on tensors of the CPU, sorted.
     pub(crate) on_cpu: Vec<Interval>,
-    /// The window of the idle time.
+    /// The window of the idle time, from its begin to its end; `None` where it is empty.
+    pub(crate) window: Option<Interval>,
+    /// Its length.
     pub(crate) window_ns: i64,
     /// Time in which a launching thread waited for the GPU, in the window without its pauses.
     pub(crate) waiting_ns: i64,
@@ -200,6 +210,7 @@ impl Gaps {
         let mut found = Self {
             all,
             on_cpu,
+            window: idle.window.first().zip(idle.window.last()).map(|(a, b)| (a.0, b.1)),
             window_ns: idle.window_ns,
             waiting_ns: 0,
             waits: Vec::new(),
@@ -237,11 +248,67 @@ impl Gaps {
         found
     }
 
+    /// Where nearly all of the idle time lies, if that is a small part of the window at its begin or end: how much, in ns, how long the part
+    /// is, and whether it is at the begin.
+    pub(crate) fn confined(&self) -> Option<(i64, i64, bool)> {
+        let (from_ns, to_ns) = self.window?;
+        let sum = |gaps: &mut dyn Iterator<Item = &Gap>| gaps.map(Gap::ns).sum::<i64>();
+        let all_ns = sum(&mut self.all.iter());
+        let least_ns = all_ns.saturating_mul(CONFINED_PCT) / 100;
+        // The gap with which so much has come.
+        let reaching = |gaps: &mut dyn Iterator<Item = Gap>| {
+            let sums = gaps.scan(0_i64, |ns, gap| {
+                *ns = ns.saturating_add(gap.ns());
+                Some((*ns, gap))
+            });
+            sums.skip_while(|(ns, _)| *ns < least_ns).map(|(_, gap)| gap).next()
+        };
+        let first = reaching(&mut self.all.iter().copied())?;
+        let last = reaching(&mut self.all.iter().rev().copied())?;
+        let parts = [
+            (first.times.1.saturating_sub(from_ns), true),
+            (to_ns.saturating_sub(last.times.0), false),
+        ];
+        let (part_ns, at_begin) = parts.into_iter().min()?;
+        let inside = |gap: &&Gap| match at_begin {
+            true => gap.times.1 <= first.times.1,
+            false => gap.times.0 >= last.times.0,
+        };
+        let is_small =
+            part_ns.saturating_mul(100) <= to_ns.saturating_sub(from_ns).saturating_mul(PART_PCT);
+        is_small.then(|| (sum(&mut self.all.iter().filter(inside)), part_ns, at_begin))
+    }
+
+    /// The calls in which the CPU waits and the GPU is idle, in or right after them, for [`WAITED_PCT`] of their time or more. (A wait that the
+    /// GPU works through costs nothing.)
+    pub(crate) fn costly_waits(&self) -> impl Iterator<Item = &Wait> {
+        self.waits.iter().filter(|wait| {
+            let from = self.all.partition_point(|gap| gap.times.1 < wait.start_ns);
+            let gaps = self.all.get(from..).unwrap_or_default().iter();
+            let own = gaps.take_while(|gap| gap.times.0 <= wait.end_ns);
+            // (What comes before the wait is not for it.)
+            let idle_ns = own.fold(0_i64, |sum, gap| {
+                let from_ns = gap.times.0.max(wait.start_ns);
+                sum.saturating_add(gap.times.1.saturating_sub(from_ns).max(0))
+            });
+            percent(idle_ns, wait.end_ns.saturating_sub(wait.start_ns)) >= WAITED_PCT
+        })
+    }
+
     /// The gaps of the GPU span, of a trace alone.
     #[cfg(test)]
     pub(crate) fn alone(gpu: &Gpu<'_>, launches: &Launches) -> Self {
         let idle = super::Idle::of(gpu, &[], None);
         Self::of(gpu, launches, &idle, &Host::of(gpu.trace))
+    }
+
+    /// For how long the CPU is in some of these calls, in the window without its pauses.
+    pub(crate) fn waiting_in_ns(&self, waits: &[&Wait]) -> i64 {
+        let times = waits.iter().map(|wait| (wait.start_ns, wait.end_ns));
+        let pauses: Vec<Interval> = self.pauses().map(|gap| gap.times).collect();
+        let window: Vec<Interval> = self.window.into_iter().collect();
+        let within = timeline::intervals::both(&super::union(times.collect()), &window);
+        length(&super::without(&within, &pauses))
     }
 
     /// Whether the CPU waits for the GPU for much of the time: then it does not limit the run by its launches.

@@ -4,6 +4,7 @@ use catalog::Platform;
 use report::units;
 use trace::{Row, Trace, TrackId};
 
+use super::Wait;
 use super::cause::{Cause, Explained, WAITING_PCT, shorter};
 use super::gaps::{Gap, Gaps};
 use super::ops;
@@ -22,6 +23,8 @@ const ALL_PCT: f64 = 90.0;
 const SECOND_PCT: f64 = 10.0;
 /// A single gap is named from this share of the idle time on, in percent.
 const LONGEST_PCT: f64 = 10.0;
+/// Where idle time lies is told from this share of the window on, in percent.
+const TOLD_PCT: f64 = 5.0;
 /// More gaps than these of a similar length are no longest ones.
 const MOST_ALIKE: usize = 100;
 
@@ -77,8 +80,26 @@ impl Device<'_, '_> {
         if matches!(cause, Cause::Sync | Cause::Paced | Cause::Start) {
             text.push_str(&self.waiting());
         }
-        text.push_str(&self.pauses());
-        text
+        let gaps = self.pauses();
+        if gaps.is_empty() {
+            text.push_str(&self.confined());
+        }
+        text + &gaps
+    }
+
+    /// That nearly all of the idle time lies at one end of the window, where no gap is told by itself.
+    fn confined(&self) -> String {
+        let is_much = percent(self.explained.idle_ns, self.explained.window_ns) >= TOLD_PCT;
+        let Some((ns, part_ns, at_begin)) = self.gaps.confined().filter(|_| is_much) else {
+            return String::new();
+        };
+        format!(
+            " {} of the idle time lies in the {} {} of {}.",
+            units::time(ns),
+            if at_begin { "first" } else { "last" },
+            units::time(part_ns),
+            self.window()
+        )
     }
 
     /// How long the GPU is idle, and the cause.
@@ -149,14 +170,16 @@ impl Device<'_, '_> {
         }
     }
 
-    /// What else the CPU does in the set-up: that a compiler works in a part of it, that modules are imported for most of it.
-    fn compiles(&self) -> &'static str {
-        match (self.explained.compiles, self.explained.imports) {
-            (true, true) => "compiles, imports Python modules, ",
-            (true, false) => "compiles, ",
-            (false, true) => "imports Python modules, ",
-            (false, false) => "",
-        }
+    /// What else the CPU does in the set-up: that a compiler works in a part of it, that graphs are captured, that modules are imported for
+    /// most of it.
+    fn compiles(&self) -> String {
+        let Explained { compiles, captures, imports, .. } = *self.explained;
+        let also = [
+            (compiles, "compiles, "),
+            (captures, "captures graphs, "),
+            (imports, "imports Python modules, "),
+        ];
+        also.into_iter().filter(|(is_so, _)| *is_so).map(|(_, what)| what).collect()
     }
 
     fn paced_gaps(&self) -> String {
@@ -241,16 +264,25 @@ impl Device<'_, '_> {
 
     /// How long the CPU waits for the GPU, and where most.
     fn waiting(&mut self) -> String {
-        let waiting_ns = self.gaps.waiting_ns;
-        let window_ns = self.gaps.paced_window_ns();
-        if self.explained.cause != Cause::Sync && percent(waiting_ns, window_ns) < WAITING_PCT {
+        let is_cause = self.explained.cause == Cause::Sync;
+        let waits: Vec<&Wait> = match is_cause {
+            true => self.gaps.waits.iter().collect(),
+            false => self.gaps.costly_waits().collect(),
+        };
+        let ns_of = |wait: &Wait| wait.end_ns.saturating_sub(wait.start_ns);
+        let total_ns = waits.iter().fold(0_i64, |sum, wait| sum.saturating_add(ns_of(wait)));
+        let waiting_ns = self.gaps.waiting_in_ns(&waits);
+        if !is_cause && percent(waiting_ns, self.gaps.paced_window_ns()) < WAITING_PCT {
             return String::new();
         }
+        let whole = self.gaps.waits.len();
+        let leaves_idle = match waits.len() < whole {
+            true => format!(", which leave it idle (of {})", units::count(whole as u64)),
+            false => String::new(),
+        };
         let mut by_place: Vec<(String, i64, u64)> = Vec::new();
-        let mut total_ns = 0_i64;
-        for wait in &self.gaps.waits {
-            let ns = wait.end_ns.saturating_sub(wait.start_ns);
-            total_ns = total_ns.saturating_add(ns);
+        for wait in &waits {
+            let ns = ns_of(wait);
             let place = origin(self.trace, self.linker, wait.row);
             match by_place.iter_mut().find(|(known, ..)| *known == place) {
                 Some((_, sum, n)) => (*sum, *n) = (sum.saturating_add(ns), *n + 1),
@@ -259,16 +291,16 @@ impl Device<'_, '_> {
         }
         trace::sort_by(&mut by_place, |a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         let Some((place, ns, n)) = by_place.first() else { return String::new() };
-        let all = units::plural(self.gaps.waits.len() as u64, "call", "calls");
+        let all = units::plural(waits.len() as u64, "call", "calls");
         let end = if self.gaps.n_at_end > 0 { ", without the wait at the end" } else { "" };
         if *ns == total_ns {
             return format!(
-                " The CPU waits for the GPU in {all} of {place} for {} in total{end}.",
+                " The CPU waits for the GPU in {all} of {place} for {} in total{end}{leaves_idle}.",
                 units::time(total_ns)
             );
         }
         format!(
-            " The CPU waits for the GPU in {all} for {} in total{end}; {} of that in {} of {place}.",
+            " The CPU waits for the GPU in {all} for {} in total{end}{leaves_idle}; {} of that in {} of {place}.",
             units::time(total_ns),
             units::time(*ns),
             units::plural(*n, "call", "calls"),

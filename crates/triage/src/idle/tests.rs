@@ -557,3 +557,62 @@ fn steps_that_end_before_the_work_they_launch_are_no_window() {
     let idle = Idle::of(&gpu, &cpu_steps(&trace), None);
     assert_eq!((idle.of_steps, idle.window_ns, idle.ns()), (false, 3_000, 0));
 }
+
+#[test]
+fn idle_time_that_lies_at_one_end_is_told() {
+    // 100 kernels, one every 100 µs; before some of them the GPU is idle for 60 µs.
+    let said = |idle: std::ops::Range<i64>| {
+        let mut fixture = Fixture::default();
+        for n in 0..100_i64 {
+            let pause = if idle.contains(&n) { 60 * US } else { 0 };
+            let at = n * 100 * US + pause;
+            let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).link(n + 1);
+            fixture.push(launch.at(at - 8 * US, 4 * US));
+            fixture.push(kernel("k").at(at, 100 * US - pause).link(n + 1));
+        }
+        takeaways_of(fixture).concat()
+    };
+    let first = said(1..26);
+    let told = " 1.44 ms of the idle time lies in the first 2.46 ms of the GPU span.";
+    assert!(first.contains(told), "{first}");
+    let last = said(75..100);
+    assert!(last.contains(" of the idle time lies in the last 2."), "{last}");
+    let all = said(1..100);
+    assert!(all.contains("is idle") && !all.contains("of the idle time lies"), "{all}");
+}
+
+#[test]
+fn a_wait_that_the_gpu_works_through_is_not_told() {
+    // 60 kernels of 300 µs, each launched 100 µs after the one before has ended; then 40 that are launched ahead, and a wait for them.
+    let said = |late_ns: i64| {
+        let mut fixture = Fixture::default();
+        let cpu = |raw_category, name| slice(raw_category, name).on(1, 1);
+        let (mut ends_ns, mut called_ns) = (0, 0);
+        for n in 0..101_i64 {
+            // (The last one follows the wait.)
+            let is_late = n < 60 || n == 100;
+            called_ns = if is_late { ends_ns + 100 * US } else { called_ns + 10 * US };
+            let starts_ns = ends_ns.max(called_ns + 10 * US);
+            fixture.push(cpu("cuda_runtime", "cudaLaunchKernel").link(n + 1).at(called_ns, 5 * US));
+            fixture.push(kernel("k").at(starts_ns, 300 * US).link(n + 1));
+            ends_ns = starts_ns + 300 * US;
+            if n == 99 {
+                let (from_ns, to_ns) = (called_ns + 10 * US, ends_ns + late_ns);
+                fixture.push(
+                    cpu("cuda_runtime", "cudaStreamSynchronize").at(from_ns, to_ns - from_ns),
+                );
+                ends_ns = ends_ns.max(to_ns);
+            }
+        }
+        takeaways_of(fixture).concat()
+    };
+    let through = said(-20 * US);
+    assert!(through.contains("each before a late launch"), "{through}");
+    assert!(!through.contains("The CPU waits"), "{through}");
+    // The GPU is idle for a part of it.
+    let costs = said(2 * MS);
+    assert!(
+        costs.contains("The CPU waits for the GPU in 1 call of cudaStreamSynchronize"),
+        "{costs}"
+    );
+}

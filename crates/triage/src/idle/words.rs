@@ -1,6 +1,6 @@
 //! Places of the CPU in words.
 
-use catalog::python::{is_built_in, without_address};
+use catalog::python::{FrameRank, Roots, frame, frame_parts, is_built_in, without_address};
 use trace::{Row, Trace};
 
 use super::place::Place;
@@ -46,6 +46,15 @@ pub(super) fn cpu_in(
     let built_in = place.frame.filter(|_| names.is_empty()).map(|row| trace.name_text(row));
     let built_in = built_in.filter(|name| is_built_in(name));
     names.extend(built_in.map(|name| without_address(name).to_owned()));
+    // (Of a function of a library that the line calls, the same holds.)
+    let library = place.frame.filter(|_| names.is_empty()).and_then(|row| {
+        let (path, number, function) = frame_parts(trace.name_text(row))?;
+        let (shown, rank) = frame(&Roots::default(), path, function);
+        let says_more = rank > FrameRank::Stdlib && rank < FrameRank::User;
+        says_more.then(|| format!("{shown}:{number} {function}"))
+    });
+    let is_line = |name: &String| line.as_ref().is_none_or(|line| name.ends_with(line.as_str()));
+    names.extend(library.filter(|name| !is_line(name)));
     names.extend(line);
     (!names.is_empty()).then(|| format!("the CPU in {}", names.join(" in ")))
 }

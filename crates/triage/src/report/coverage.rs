@@ -139,20 +139,25 @@ impl Coverage {
                 "No kernel maps to a PyTorch op: record with ProfilerActivity.CPU to see where kernels come from."
                     .to_owned(),
             );
-        } else if lost(self.op_ns) >= LOST_PCT {
+        } else if lost(self.op_ns) >= LOST_PCT && !self.has_python(lost(self.python_ns)) {
+            // (What Python launches itself, as by Triton, has a line and needs no op.)
             said.push(format!(
                 "{} {of} does not map to a PyTorch op.",
                 units::percent(lost(self.op_ns))
             ));
         }
-        let python = self.python_ns > 0 && self.graph_slices == 0;
-        if python && lost(self.python_ns) >= LOST_PCT {
+        if self.python_ns > 0 && self.graph_slices == 0 && lost(self.python_ns) >= LOST_PCT {
             said.push(format!(
                 "{} {of} maps to no Python function.",
                 units::percent(lost(self.python_ns))
             ));
         }
         (!said.is_empty()).then(|| said.join(" "))
+    }
+
+    /// Whether Python is recorded, and nearly all GPU time maps to it: all but this share.
+    fn has_python(&self, lost_pct: f64) -> bool {
+        self.python_ns > 0 && lost_pct < LOST_PCT
     }
 
     /// That a mapping trace or a kernel map was given and maps nothing, with the reason.

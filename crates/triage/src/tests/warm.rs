@@ -8,6 +8,7 @@ const MS: i64 = 1_000_000;
 
 const TO_NHWC: &str = "void cudnn::ops::nchwToNhwcKernel<__half, __half, float, false, true>(int)";
 const TO_NCHW: &str = "void cudnn::ops::nhwcToNchwKernel<__half, __half, float, true, false>(int)";
+const WINOGRAD: &str = "miopenSp3AsmConv_v30_3_1_gfx9_fp16_dot2_edc_f2x3_stride1";
 const COMPLEX: &str = "void transpose_readWrite_alignment_kernel<float2, float2, 1, false, 6, 4, 4>(cublasTransposeParams<float2>)";
 const CONV: &str = "volta_h884cudnn_256x64_ldg8_relu_exp_small_nhwc_tn_v1";
 const HALF_CONV: &str = "maxwell_fp16_scudnn_fp16_128x64_relu_interior_nn_v1";
@@ -77,11 +78,19 @@ fn batch_norms_and_poolings_do_not_go_away_with_the_layout_changes() {
     let (alone, with) = (of(TRANSPOSED), of(&[TO_NHWC, CONV, TO_NCHW, NORM]));
     assert!(with.rationale.contains("not counted are 4.00 ms of batch norms"), "{with:?}");
     assert!(!alone.rationale.contains("not counted"), "{}", alone.rationale);
-    let winograd =
-        of(&[TO_NHWC, CONV, TO_NCHW, "miopenSp3AsmConv_v30_3_1_gfx9_fp16_dot2_edc_f2x3_stride1"]);
+    let winograd = of(&[TRANSPOSED, &[WINOGRAD]].concat());
     let convolves =
         "4.00 ms of batch norms, poolings and convolutions (MIOpen's Winograd kernels), which";
     assert!(winograd.rationale.contains(convolves), "{}", winograd.rationale);
+    // Where those take longer than what goes away, nothing is known of what the change saves.
+    let more = [TRANSPOSED, &[WINOGRAD; 3]].concat();
+    let more = steps((8, 0), &more, &more);
+    assert_eq!(layout_change(&more), None);
+    let note = more.fuse_note.unwrap_or_default();
+    assert!(note.contains("run other kernels then, faster or slower: Layout changes"), "{note}");
+    // (Norms may take longer: they say nothing of the convolutions.)
+    let norms = [TRANSPOSED, &[NORM; 3], &[WINOGRAD]].concat();
+    assert!(layout_change(&steps((8, 0), &norms, &norms)).is_some());
     // (The changes of four steps and gaps, and nothing of the 40 norms of 100 us.)
     let [alone_ns, with_ns] = [alone, with].map(|row| row.savings_bound_ns.unwrap());
     assert!(with_ns.abs_diff(alone_ns) < MS as u64, "{alone_ns} and {with_ns}");
@@ -165,6 +174,21 @@ fn an_iteration_is_cold_on_all_devices_or_on_none() {
             .collect();
         assert_eq!(rows, [("0", cold == 0), ("1", cold == 0)], "device {cold} waits");
     }
+}
+
+#[test]
+fn what_devices_of_one_program_show_is_printed_once() {
+    let report = on_two_devices(1);
+    let printed = |report: &TriageReport| {
+        let rows = report.fuse.iter().filter(|row| row.is_printed());
+        rows.map(|row| (row.device.clone(), row.rationale.clone())).collect::<Vec<_>>()
+    };
+    let [(device, why)] = &printed(&report)[..] else { panic!("{:?}", printed(&report)) };
+    assert_eq!(device, "0", "which saves more");
+    assert!(why.contains(" Device 1 shows the same: at most "), "{why}");
+    // The row of a device that is looked at alone is there.
+    let alone = printed(&report.on_device("1"));
+    assert!(matches!(&alone[..], [(device, _)] if device == "1"), "{alone:?}");
 }
 
 #[test]
