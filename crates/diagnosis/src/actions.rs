@@ -26,6 +26,7 @@ const COMPILE: &str = "torch-compile";
 const NEW_GRAPHS: [&str; 3] = ["cuda-graph", "recurrent-graph", "hip-graph"];
 const LARGER_BATCH: &str = "larger-batch";
 const FEWER_READS: &str = "fewer-reads";
+const FIXED_SIZES: &str = "fixed-sizes";
 const FEWER_LAUNCHES: &str = "fewer-launches";
 /// The one for a cache that grows.
 const STATIC_CACHE: &str = "static-cache";
@@ -134,6 +135,7 @@ const BY_LAUNCHES: &[&str] = &[
     "recurrent-graph",
     "hip-graph",
     FEWER_READS,
+    FIXED_SIZES,
     LARGER_BATCH,
     FEWER_LAUNCHES,
 ];
@@ -179,6 +181,10 @@ fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
         (Rule::HostBound, "ddp_buffers") => &["own-buffers"],
         (Rule::HostBound, "without_launch") if in_pass(facts, finding) => &["not-on-cpu"],
         (Rule::HostBound, "without_launch") => &["not-in-step"],
+        // (A pass cannot be moved, and nothing tells what it does.)
+        (Rule::HostBound, "in_annotations") if in_range_of_pass(facts, finding) => {
+            &["larger-graphs"]
+        }
         (Rule::HostBound, "in_annotations") => &["larger-graphs", "earlier-launches"],
         (Rule::LaunchBound | Rule::HostBound, _) if updates_late(facts) => BY_UPDATES,
         (Rule::LaunchBound, _) => BY_LAUNCHES,
@@ -213,6 +219,7 @@ fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
         (Rule::LateRank, "late_cpu") => &["late-cpu"],
         (Rule::LateRank, _) => &["even-ranks"],
         (Rule::Communication, "waiting") => &[],
+        (Rule::Communication, _) if exchanges(facts, finding) => &["split-exchange"],
         // (What is waiting is told apart there.)
         (Rule::Communication, _) if is_matched(facts, finding) => &["earlier-transfer"],
         (Rule::Communication, _) => &["earlier-communication"],
@@ -220,6 +227,7 @@ fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
         (Rule::Flops, "slow_products") => &["tune-product", "autotune-product"],
         (Rule::Allocator, "uncached") => &["caching-allocator"],
         (Rule::Allocator, "retries") => &["lower-peak"],
+        (Rule::Allocator, "grows") => &[],
         (Rule::Allocator, _) => &["steady-sizes"],
         (Rule::Memory, "growth") => &[RELEASE_TENSORS],
         _ => &[],
@@ -245,6 +253,34 @@ fn waits_by_itself(facts: &Facts<'_>) -> bool {
 /// Whether vLLM schedules a pass while the one before it runs: its scheduler for that is among the frames.
 fn schedules_ahead(facts: &Facts<'_>) -> bool {
     facts.slices.names_with("async_scheduler.py").contains(&true)
+}
+
+/// Whether most of that time is in a range that is named as a pass of the model, or as its optimizer.
+fn in_range_of_pass(facts: &Facts<'_>, finding: &Finding) -> bool {
+    let device = facts.device_of(finding);
+    let most = device.as_ref().and_then(Device::in_ranges).map(|ranges| ranges.most());
+    let most = most.unwrap_or_default().to_ascii_lowercase();
+    ["forward", "backward", "optimizer"].iter().any(|pass| most.contains(pass))
+}
+
+/// Whether most of the communication of the device is launched in ops that exchange between all ranks.
+fn exchanges(facts: &Facts<'_>, finding: &Finding) -> bool {
+    let Some(device) = facts.device_of(finding) else { return false };
+    let names = facts.trace.strings.marked(&dialect::processes::is_all_to_all);
+    let is_named = |one: &&host::HostSlice| names[facts.trace.name(one.row).0 as usize];
+    let all = facts.slices.ops.slices.iter().chain(&facts.slices.annotations);
+    let times = all.filter(is_named).map(host::HostSlice::interval);
+    let times = timeline::intervals::union(times.collect());
+    let (mut own_ns, mut all_ns) = (0_i64, 0_i64);
+    for one in device.slices().filter(|one| one.is_communication) {
+        let ns = one.slice.dur_ns();
+        all_ns = all_ns.saturating_add(ns);
+        let launched_ns = one.launch.map(|launch| launch.start_ns);
+        if launched_ns.is_some_and(|ns| timeline::intervals::holds(&times, ns)) {
+            own_ns = own_ns.saturating_add(ns);
+        }
+    }
+    own_ns.saturating_mul(2) > all_ns
 }
 
 /// Whether an engine's own kernels do most of the communication of the device.
@@ -296,12 +332,12 @@ fn of_finding(facts: &Facts<'_>, finding: &Finding) -> Option<Action> {
     let is_possible = |id: &str| match obstacle {
         _ if id == STATIC_CACHE => obstacle.is_none() && graphs::grows_cache(facts),
         _ if id == PREFILL_GRAPH => !graphs::has_lora(facts),
-        Some(obstacle) if [FEWER_READS, LARGER_BATCH].contains(&id) => {
+        Some(obstacle) if [FEWER_READS, FIXED_SIZES, LARGER_BATCH].contains(&id) => {
             obstacle.remedy() == Some(id)
         }
         Some(graphs::Obstacle::Few) if id == FEWER_LAUNCHES => false,
         Some(_) => !NEW_GRAPHS.contains(&id),
-        None => id != LARGER_BATCH && id != FEWER_READS,
+        None => ![LARGER_BATCH, FEWER_READS, FIXED_SIZES].contains(&id),
     };
     let remedy = applicable(ids, &gates).into_iter().find(|remedy| is_possible(remedy.id))?;
     let evidence = finding.evidence.first()?;
@@ -309,7 +345,7 @@ fn of_finding(facts: &Facts<'_>, finding: &Finding) -> Option<Action> {
         (id, _) if REDUCES_OVERHEAD.contains(&id) => {
             format!("{}{}", finding.meaning, graphs::broken_by_reads(facts))
         }
-        (FEWER_READS | LARGER_BATCH, Some(obstacle)) => {
+        (FEWER_READS | FIXED_SIZES | LARGER_BATCH, Some(obstacle)) => {
             let sentence = obstacle.sentence().unwrap_or_default();
             format!("{} {sentence}", finding.meaning).trim().to_owned()
         }

@@ -25,6 +25,13 @@ pub(crate) const SLOWED: &str =
 pub(crate) const SLOWED_PYTHON: &str =
     " Recording slows Python: without the profiler, the GPU's own work may be the limit.";
 
+/// Of a GPU that has work and does not run it.
+pub(crate) const BLOCKED: &str =
+    "stands still with work queued, which waits for something that may not be in the file";
+
+/// The same where the file shows that the CPU was ahead before.
+pub(crate) const QUEUED: &str = "was queued when the recording began";
+
 /// A part of the wall time is worth the first sentence from this share of the window on, in percent.
 pub(crate) const LEAST_PCT: f64 = 10.0;
 
@@ -240,7 +247,22 @@ pub(crate) fn is_of_cpu(part: WallPart) -> bool {
 }
 
 /// What recording did to a part that the CPU has; empty where that is not known.
-fn recorded(facts: &Facts<'_>, findings: &[Finding], most: &WallRow) -> &'static str {
+fn recorded(facts: &Facts<'_>, findings: &[Finding], most: &WallRow) -> String {
+    let device = of_row(facts, &most.device);
+    let is_one_work = device.as_ref().is_some_and(|device| device.one_work().is_some());
+    match device.map_or(0, |device| device.queued_before_ns()) {
+        ns if ns > 0 && is_of_cpu(most.part) && !is_one_work => {
+            format!(
+                " {} of GPU work {QUEUED}: the CPU was ahead then, and may be without the profiler.",
+                time(ns)
+            )
+        }
+        _ => slowed(facts, findings, most).to_owned(),
+    }
+}
+
+/// The same where nothing shows that the CPU was ahead before.
+fn slowed(facts: &Facts<'_>, findings: &[Finding], most: &WallRow) -> &'static str {
     let of_launches = [WallPart::Launch, WallPart::Start].contains(&most.part);
     if !is_of_cpu(most.part) {
         return "";
@@ -365,9 +387,7 @@ fn state(facts: &Facts<'_>, most: &WallRow) -> Option<Cow<'static, str>> {
         },
         WallPart::Profiler => "waits for the profiler",
         WallPart::Between => "stands still in its own pauses between queued kernels",
-        WallPart::Queued => {
-            "stands still with work queued, which waits for something that may not be in the file"
-        }
+        WallPart::Queued => BLOCKED,
         WallPart::Unexplained => match in_ranges(facts, most) {
             Some(ranges) => {
                 let named = ranges.named();
@@ -451,14 +471,30 @@ fn left_out(facts: &Facts<'_>) -> String {
 /// Where the work of the GPU spans less than half of the recording: how much.
 fn outside(facts: &Facts<'_>, device: &str) -> String {
     let figures = &facts.host.verdicts.devices;
-    let of = |window: Window| {
-        let device = figures.get(device).or_else(|| figures.values().next())?;
-        Some(device.busy.get(&window)?.window_ns)
-    };
-    match (of(Window::GpuSpanAll), of(Window::XRangeAll)) {
-        (Some(span), Some(range)) if span.saturating_mul(2) < range => {
-            format!(" The GPU's work spans {} of the {} recorded.", time(span), time(range))
+    let of_device = figures.get(device).or_else(|| figures.values().next());
+    let span = of_device.and_then(|of| Some(of.busy.get(&Window::GpuSpanAll)?.window_ns));
+    let range = host::links::recorded_ns(facts.slices, facts.gpu);
+    match span {
+        Some(span) if span.saturating_mul(2) < range => {
+            let beside = beside(facts, device, range.saturating_sub(span));
+            format!(" The GPU's work spans {} of the {} recorded{beside}.", time(span), time(range))
         }
         _ => String::new(),
     }
+}
+
+/// The op in which the CPU is for half of `rest_ns` or more, the time in which the device has no work yet, or none any more.
+fn beside(facts: &Facts<'_>, device: &str, rest_ns: i64) -> String {
+    let device = of_row(facts, device);
+    let busy = device.as_ref().map_or(&[][..], |device| facts.gpu.busy(device.id()));
+    let span = busy.first().zip(busy.last()).map(|(first, last)| (first.0, last.1));
+    let Some((from_ns, to_ns)) = span else { return String::new() };
+    let ops = facts.slices.ops.slices.iter();
+    let own = ops.filter(|op| op.end_ns <= from_ns || op.start_ns >= to_ns);
+    // (Of two that are as long, the inner one comes later.)
+    let longest = own.max_by_key(|op| op.dur_ns());
+    let told = longest.filter(|op| op.dur_ns().saturating_mul(2) >= rest_ns);
+    told.map_or_else(String::new, |op| {
+        format!("; for {} of the rest the CPU is in {}", time(op.dur_ns()), facts.slices.name(op))
+    })
 }

@@ -153,14 +153,22 @@ impl Diagnosis {
             // (The headline says what the gaps are.)
             (Rule::Gaps, _) => {
                 let is_it = |one: &&Finding| one.rule == Rule::Busy && one.verdict == "unknown";
-                self.findings.iter().filter(is_it).any(|one| is_of_device(&one.device))
+                let is_told = |said: &String| said.contains(headline::BLOCKED);
+                self.bars().count() == 1 && self.headline.as_ref().is_some_and(is_told)
+                    || self.findings.iter().filter(is_it).any(|one| is_of_device(&one.device))
             }
             // (The headline says it, or the CPU's times are not what the run waits for.)
             (Rule::Profiler, "inflated") => {
                 let is_said = |said: &String| {
-                    [headline::STACKS, headline::SLOWED, headline::SLOWED_PYTHON, facts::SLOWS]
-                        .into_iter()
-                        .any(|slowed| said.contains(slowed))
+                    [
+                        headline::STACKS,
+                        headline::SLOWED,
+                        headline::SLOWED_PYTHON,
+                        headline::QUEUED,
+                        facts::SLOWS,
+                    ]
+                    .into_iter()
+                    .any(|slowed| said.contains(slowed))
                 };
                 self.headline.as_ref().is_some_and(is_said) || !self.waits_for_the_cpu()
             }

@@ -105,11 +105,11 @@ const OVERLAP: &str =
 fn only_faster(platform: Platform) -> &'static str {
     match platform {
         Platform::Cuda => {
-            "No remedy whose gain can be computed from this file saves 1% of it. Only hardware counters show whether the longest kernels could \
+            "No remedy whose gain can be computed from this file saves 1% of it. Hardware counters show whether the longest kernels could \
              be faster: profile them with Nsight Compute (ncu --set full)."
         }
         Platform::Rocm => {
-            "No remedy whose gain can be computed from this file saves 1% of it. Only hardware counters show whether the longest kernels could \
+            "No remedy whose gain can be computed from this file saves 1% of it. Hardware counters show whether the longest kernels could \
              be faster: profile them with ROCm Compute Profiler (rocprof-compute profile)."
         }
         Platform::Unknown => "No remedy whose gain can be computed from this file saves 1% of it.",

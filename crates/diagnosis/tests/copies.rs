@@ -193,6 +193,25 @@ fn ops_of_a_thread_beside_the_one_that_launches_cost_it_nothing() {
 }
 
 #[test]
+fn memory_that_the_cache_takes_once_is_no_cost_of_the_copies() {
+    let run = |allocates_us: i64| {
+        let mut fixture = Fixture::default();
+        for n in 0..20 {
+            let from = n * 1_000;
+            launch(&mut fixture, "gemm", n + 1, (from + 900) * 1_000, (from + 905) * 1_000, 60_000);
+            clone_on(&mut fixture, (1, 8), (from + 100, 400), (from + 120, 40));
+            if allocates_us > 0 {
+                let malloc = slice("cuda_runtime", "cudaMalloc").on(1, 1);
+                fixture.push(malloc.at((from + 150) * 1_000, allocates_us * 1_000));
+            }
+        }
+        copies_bound(fixture).expect("the launches wait for it")
+    };
+    let (all, without) = (run(0), run(300));
+    assert!(without <= all - 19 * 300_000, "{without} of {all}");
+}
+
+#[test]
 fn copies_of_iterations_that_the_gpu_runs_later_count() {
     // The CPU launches six steps in 10 ms; the GPU takes 100 ms for each. The first loads code.
     let mut fixture = Fixture::default();

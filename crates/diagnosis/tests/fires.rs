@@ -37,6 +37,84 @@ fn calls_that_allocate_count_in_steps_only() {
     assert!(verdicts(&diagnosis(step()), "M11").is_empty());
 }
 
+#[test]
+fn a_cache_that_grows_is_told_where_no_step_says_whether_it_goes_on() {
+    let with = |op: &str, call: &str| {
+        let mut fixture = Fixture::default();
+        launch(&mut fixture, "gemm", 1, MS, MS + 4_000, 2 * MS);
+        fixture.push(slice("cpu_op", op).at(4 * MS, 3 * MS).on(1, 1));
+        fixture.push(slice("cuda_runtime", call).at(4 * MS + 1_000, 2 * MS).on(1, 1));
+        launch(&mut fixture, "gemm", 2, 8 * MS, 8 * MS + 4_000, MS);
+        let found = diagnosis(fixture);
+        let own = found.findings.into_iter().find(|finding| finding.rule.id() == "M11");
+        own.map(|finding| finding.observation)
+    };
+    let told = with("aten::empty", "cudaMalloc").unwrap();
+    assert!(
+        told.contains(" stands still for 2.00 ms (") && told.contains("(1 call allocates)"),
+        "{told}"
+    );
+    assert_eq!(with("MyLibrary::run", "cudaMalloc"), None, "no memory of PyTorch's");
+    assert_eq!(with("aten::empty", "cudaEventRecord"), None);
+}
+
+#[test]
+fn launches_that_a_graph_captures_are_not_called_lost() {
+    let with = |thread: Option<i64>| {
+        let mut fixture = Fixture::default();
+        for n in 0..20_i64 {
+            launch(&mut fixture, "gemm", n + 1, n * MS, n * MS + 4_000, MS / 2);
+        }
+        let call = |name, at| slice("hip_runtime", name).on(1, 1).at(at, 2_000);
+        if let Some(thread) = thread {
+            fixture.push(call("hipStreamBeginCapture", 20 * MS).on(1, thread));
+            fixture.push(call("hipStreamEndCapture", 21 * MS).on(1, thread));
+        }
+        for n in 0..10 {
+            fixture.push(call("hipLaunchKernel", 20 * MS + 10_000 + n * 5_000).link(100 + n));
+        }
+        launch(&mut fixture, "gemm", 21, 22 * MS, 22 * MS + 4_000, MS);
+        let found = diagnosis(fixture);
+        let lost = found.findings.into_iter().find(|finding| finding.verdict == "no_gpu_work");
+        lost.unwrap().is_aside
+    };
+    assert!(with(Some(1)));
+    assert!(!with(Some(2)), "another thread captures");
+    assert!(!with(None));
+}
+
+#[test]
+fn the_capture_of_a_graph_is_no_compiler() {
+    let with = |range: &str| {
+        let mut fixture = Fixture::default();
+        launch(&mut fixture, "gemm", 1, MS, MS + 4_000, 2 * MS);
+        fixture.push(slice("user_annotation", range).at(4 * MS, 30 * MS).on(1, 1));
+        launch(&mut fixture, "gemm", 2, 35 * MS, 35 * MS + 4_000, MS);
+        verdicts(&diagnosis(fixture), "M18")
+    };
+    assert_eq!(with("CUDAGraphNode.record (dynamo_timed)"), ["captures"]);
+    assert_eq!(with("_compile.compile_inner (dynamo_timed)"), ["compiling"]);
+}
+
+#[test]
+fn an_extension_that_is_built_in_the_recording_is_told() {
+    let with = |frame: &str| {
+        let mut fixture = Fixture::default();
+        launch(&mut fixture, "gemm", 1, MS, MS + 4_000, 2 * MS);
+        fixture.push(slice("python_function", frame).at(4 * MS, 30 * MS).on(1, 1));
+        launch(&mut fixture, "gemm", 2, 35 * MS, 35 * MS + 4_000, MS);
+        diagnosis(fixture)
+    };
+    let built = with("torch/utils/cpp_extension.py(1661): _jit_compile");
+    assert_eq!(verdicts(&built, "M18"), ["extensions"]);
+    let first = built.findings.iter().find(|finding| finding.verdict == "cold_start").unwrap();
+    let what =
+        "PyTorch builds or loads extensions, and calls load code, allocate or free, for 30.0 ms";
+    assert!(first.observation.contains(what), "{first:?}");
+    let plain = with("kernels.py(12): _jit_compile");
+    assert!(verdicts(&plain, "M18").is_empty() && verdicts(&plain, "M8").is_empty());
+}
+
 /// Four steps with 1 MiB at the start; `kept` bytes of each step stay.
 fn steps_that_keep(kept: i64, device: (i64, i64)) -> Diagnosis {
     let mut trace = Kineto::new();

@@ -12,6 +12,8 @@ const MS: i64 = 1_000_000;
 const LOADER: &str = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__";
 const REDUCE: &str = "ncclDevKernel_AllReduce_Sum_f32";
 
+const EXCHANGE: &str = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)";
+
 /// The findings of a rule.
 fn found<'a>(diagnosis: &'a Diagnosis, rule: &str) -> Vec<&'a Finding> {
     diagnosis.findings.iter().filter(|finding| finding.rule.id() == rule).collect()
@@ -40,6 +42,10 @@ fn idle_time_in_an_annotation_of_the_program_names_it() {
     assert_eq!((finding.verdict, finding.bound_ns), ("in_annotations", Some(14 * MS)));
     let action = &own.actions[0];
     assert_eq!((action.remedy, &*action.place), ("earlier-launches", "evaluate"));
+    // A pass of the model cannot be moved out of the step.
+    let pass = with(Some(("## backward ##", 1)));
+    assert_eq!(found(&pass, "M3")[0].verdict, "in_annotations");
+    assert!(pass.actions.is_empty(), "{:?}", pass.actions);
     // A step says nothing, nor does a thread that launches nothing.
     for annotation in [None, Some(("ProfilerStep#1", 1)), Some(("writer", 2))] {
         let other = with(annotation);
@@ -245,6 +251,66 @@ fn a_loader_that_holds_nothing_up_is_not_said_to_communicate() {
 }
 
 #[test]
+fn work_that_was_queued_at_the_begin_tells_that_the_cpu_was_ahead() {
+    // The CPU works for 9 ms between two launches of 2 ms each; before them, kernels run whose launches are not in the file.
+    let with = |queued_ns: i64, launches: i64| {
+        let mut fixture = Fixture::default();
+        for n in 0..4 {
+            let before = kernel("gemm").at(n * queued_ns / 4, queued_ns / 4);
+            fixture.push(before.link(1_000 + n % launches));
+        }
+        for n in 0..6_i64 {
+            let at = queued_ns + n * 11 * MS;
+            launch(&mut fixture, "gemm", n + 1, at, at + 4_000, 2 * MS);
+            let work = slice("cpu_op", "prepare").at(at + 10_000, 10 * MS);
+            fixture.push(work.on(1, 1));
+        }
+        diagnosis(fixture).headline.unwrap()
+    };
+    let ahead = with(20 * MS, 4);
+    let why = " 20.0 ms of GPU work was queued when the recording began: the CPU was ahead then, and may be without the profiler.";
+    assert!(ahead.contains(why), "{ahead}");
+    assert!(!with(MS, 4).contains("was queued"), "a little may be left at any begin");
+    assert!(!with(20 * MS, 1).contains("was queued"), "the nodes of one graph");
+}
+
+#[test]
+fn what_the_cpu_does_outside_the_work_of_the_gpu_is_named() {
+    let with = |ns: i64| {
+        let mut fixture = Fixture::default();
+        for n in 0..3_i64 {
+            let at = n * 300_000;
+            launch(&mut fixture, "gemm", n + 1, at, at + 4_000, 20_000);
+        }
+        fixture.push(slice("cpu_op", "aten::expand").at(MS, ns).on(1, 1));
+        // (The profiler notes how long it recorded.)
+        fixture.push(slice("Trace", "PyTorch Profiler (0)").in_process("Spans").at(0, 60 * MS));
+        diagnosis(fixture).headline.unwrap()
+    };
+    let long = with(9 * MS);
+    let spans = "The GPU's work spans 620 µs of the 10.0 ms recorded; for 9.00 ms of the rest the CPU is in aten::expand.";
+    assert!(long.ends_with(spans), "{long}");
+    assert!(!with(10_000).contains("recorded"), "nothing is outside but the profiler's own slice");
+}
+
+#[test]
+fn an_all_to_all_is_hidden_by_other_inputs_alone() {
+    let with = |op: &str| {
+        let mut fixture = Fixture::default();
+        for n in 0..4_i64 {
+            let (called, at) = (n * 20_000, n * 4 * MS + 4_000);
+            let add = "void at::native::vectorized_elementwise_kernel<4>(int)";
+            launch(&mut fixture, add, 2 * n + 1, called, at, 3 * MS);
+            fixture.push(slice("cpu_op", op).at(called + 5_000, 10_000).on(1, 1));
+            launch(&mut fixture, EXCHANGE, 2 * n + 2, called + 7_000, at + 3 * MS, MS);
+        }
+        diagnosis(fixture).actions.into_iter().find(|one| one.rule == "M10").map(|one| one.remedy)
+    };
+    assert_eq!(with("c10d::alltoall_base_"), Some("split-exchange"));
+    assert_eq!(with("c10d::allreduce_"), Some("earlier-communication"));
+}
+
+#[test]
 fn a_little_exposed_communication_is_said() {
     let with = |exposed_ns: i64| {
         let mut fixture = Fixture::default();
@@ -283,7 +349,7 @@ fn without_sizes_collectives_are_compared_at_the_same_place_of_the_iterations() 
     let places = "they take 600 µs more than fast ones of the same kernels at the same place of the iterations";
     assert!(with(true).contains(places), "{}", with(true));
     // (Six of 160 and four of 60 µs, above 5 µs.)
-    let kernels = "they take 1.15 ms more than fast ones of the same kernels (sizes are not recorded: some may be larger)";
+    let kernels = "they take 1.15 ms more than fast ones of the same kernels (of any size: some may be larger)";
     assert!(with(false).contains(kernels), "{}", with(false));
 }
 

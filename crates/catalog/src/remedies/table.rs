@@ -49,7 +49,7 @@ pub(super) const REMEDIES: &[Remedy] = &[
     Remedy {
         id: "torch-compile",
         what: "torch.compile",
-        action: "Compile the module that contains these ops with torch.compile.",
+        action: "Compile the module or function that contains these ops with torch.compile.",
         why: "TorchInductor merges neighbouring pointwise ops and reductions into one kernel, so that their data crosses \
               memory once.",
         check: "In a new trace, Triton kernels (triton_...) replace these kernels.",
@@ -631,8 +631,8 @@ pub(super) const REMEDIES: &[Remedy] = &[
     Remedy {
         id: "overlap-collective",
         what: "overlap with independent compute",
-        action: "Start the collective earlier, asynchronously and on its own stream, so that independent compute runs \
-                 beside it.",
+        action: "Start the collective earlier (async_op=True), and wait for it just before its result is used, so that independent compute \
+                 runs beside it.",
         why: "A collective needs few compute units, so that compute can run at the same time.",
         check: "In a new trace, the exposed time of the collective is shorter.",
         // DistributedDataParallel starts its all-reduces asynchronously already.
@@ -741,7 +741,7 @@ pub(super) const REMEDIES: &[Remedy] = &[
         action: "Shorten what the CPU does before these launches: move it out of the step, into another process, or launch ahead of \
                  it.",
         why: "The GPU has nothing to do until the next launch.",
-        check: "In a new trace, the GPU stands still for less time before late launches.",
+        check: "In a new trace, the GPU is idle for less time before late launches.",
         gates: Gates { executions: &[Execution::Eager, Execution::Compiled], ..OPEN },
     },
     Remedy {
@@ -848,9 +848,9 @@ pub(super) const REMEDIES: &[Remedy] = &[
     Remedy {
         id: "larger-graphs",
         what: "more of the step in graphs",
-        action: "Graphs run already: shorten what the CPU does outside them, or put more of the step into them.",
+        action: "Shorten what the CPU does outside the graphs that run already, or put more of the step into them.",
         why: "Outside graphs the GPU waits for the CPU.",
-        check: "In a new trace, the GPU stands still for less time before late launches.",
+        check: "In a new trace, the GPU is idle for less time before late launches.",
         gates: Gates { executions: &[Execution::Graph], ..OPEN },
     },
     Remedy {
@@ -886,6 +886,15 @@ pub(super) const REMEDIES: &[Remedy] = &[
         gates: Gates { executions: &[Execution::Eager, Execution::Compiled], ..OPEN },
     },
     Remedy {
+        id: "fixed-sizes",
+        what: "an exchange without sizes on the CPU",
+        action: "Exchange buffers of a fixed largest size in the all-to-all, so that the CPU need not read its sizes from the GPU; or give the \
+                 GPU more work for each step: a larger batch, or several inputs in flight.",
+        why: "The CPU waits for the GPU before each exchange, and then launches what follows too late.",
+        check: "In a new trace, fewer values are read from the GPU and its busy share is higher.",
+        gates: Gates { executions: &[Execution::Eager, Execution::Compiled], ..OPEN },
+    },
+    Remedy {
         id: "fewer-launches",
         what: "more work for each launch",
         action: "Give each launch more work: a larger batch, or fused ops.",
@@ -899,7 +908,7 @@ pub(super) const REMEDIES: &[Remedy] = &[
         action: "Remove the waits: keep values on the GPU, read them once every few steps, or copy them with non_blocking=True and \
                  use them a step later.",
         why: "After each wait the GPU has nothing to do until the CPU has launched again.",
-        check: "In a new trace, the GPU stands still for less time while the CPU waits for it.",
+        check: "In a new trace, the GPU is idle for less time while the CPU waits for it.",
         gates: Gates { platforms: KNOWN_GPU, ..OPEN },
     },
     Remedy {
@@ -908,7 +917,7 @@ pub(super) const REMEDIES: &[Remedy] = &[
         action: "Remove calls that wait for the device from the step (torch.cuda.synchronize): of measurements, keep one around many steps, \
                  or use torch.cuda.Event.",
         why: "After each wait the GPU has nothing to do until the CPU has launched again.",
-        check: "In a new trace, the GPU stands still for less time while the CPU waits for it.",
+        check: "In a new trace, the GPU is idle for less time while the CPU waits for it.",
         gates: Gates { platforms: KNOWN_GPU, ..OPEN },
     },
     Remedy {
@@ -953,6 +962,19 @@ pub(super) const REMEDIES: &[Remedy] = &[
         why: "A collective needs few compute units, so that compute can run at the same time.",
         check: "In a new trace, the exposed time of communication is shorter.",
         // (A graph has its order from its capture, and engines capture one op after the other: the next op needs the result.)
+        gates: Gates {
+            platforms: KNOWN_GPU,
+            stacks: OWN_CODE,
+            executions: &[Execution::Eager, Execution::Compiled],
+            ..OPEN
+        },
+    },
+    Remedy {
+        id: "split-exchange",
+        what: "communication beside compute",
+        action: "Split the input into two parts, so that the all-to-all of one runs beside the kernels of the other.",
+        why: "What follows an all-to-all needs its result, so that only other inputs can be worked on meanwhile.",
+        check: "In a new trace, the exposed time of communication is shorter.",
         gates: Gates {
             platforms: KNOWN_GPU,
             stacks: OWN_CODE,

@@ -123,7 +123,10 @@ impl Action {
     pub(crate) fn steps(&self) -> String {
         match self.first.as_str() {
             "" => self.action.clone(),
-            first => format!("{first} If so: {}", self.action),
+            first => {
+                let action = crate::headline::lower(&self.action);
+                format!("{first} If so, {action}")
+            }
         }
     }
 

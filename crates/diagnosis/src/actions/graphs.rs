@@ -44,7 +44,7 @@ impl Obstacle {
             ),
             Self::Sizes(n) => format!(
                 "A graph cannot launch such a step: it has an all-to-all, and the CPU reads from the GPU {} between the launches of an \
-                 iteration, as for its sizes.",
+                 iteration, probably its sizes.",
                 plural(n as u64, "time", "times")
             ),
             Self::OnCpu(n) => format!(
@@ -78,6 +78,7 @@ impl Obstacle {
     pub(super) fn remedy(self) -> Option<&'static str> {
         match self {
             Self::Few => None,
+            Self::Sizes(..) => Some(super::FIXED_SIZES),
             Self::Reads(..) => Some(super::FEWER_READS),
             _ => Some(super::LARGER_BATCH),
         }

@@ -2,6 +2,7 @@
 
 use report::Confidence;
 use report::units::time;
+use timeline::intervals::{length, union};
 use triage::{LIMITING_SHARE, SLOWED_BY_STACKS, WallPart};
 
 use super::Device;
@@ -39,7 +40,44 @@ impl Slowed {
     }
 }
 
+/// With so much work queued at the begin of the recording, the CPU was ahead before it: in ns, and as a share of the window in percent.
+const QUEUED_NS: i64 = 10_000_000;
+const QUEUED_PCT: i64 = 5;
+/// From this many launches.
+const FEWEST_LAUNCHES: usize = 3;
+
 impl Device<'_> {
+    /// Its work that was queued when the recording began, in ns, where that is so much that without the profiler the CPU launches ahead;
+    /// else 0.
+    #[must_use]
+    pub(crate) fn queued_before_ns(&self) -> i64 {
+        // (It is counted for all devices together. In a step of a recording it is that of the step before.)
+        if !self.facts.has_one_device() || self.facts.trace.part.is_some() {
+            return 0;
+        }
+        // (Of one launch, as of a graph, nothing tells how far ahead the CPU was; communication lasts as long as it waits.)
+        let linked = self.slices().filter(|one| one.launch.is_some());
+        let Some(first_ns) = linked.map(|one| one.slice.start_ns).min() else { return 0 };
+        let is_before = |one: &&host::links::GpuSlice| {
+            one.launch.is_none() && !one.is_communication && one.slice.start_ns < first_ns
+        };
+        let before: Vec<_> = self.slices().filter(is_before).collect();
+        let mut launches: Vec<_> =
+            before.iter().filter_map(|one| self.facts.trace.link(one.slice.row)).collect();
+        trace::sort(&mut launches);
+        launches.dedup();
+        let times = before.iter().map(|one| (one.slice.start_ns, one.slice.end_ns));
+        let ns = length(&union(times.collect()));
+        let ns = ns.min(self.facts.triage.before_window.total_ns);
+        if launches.len() < FEWEST_LAUNCHES {
+            return 0;
+        }
+        let window_ns = self.busy_told().map_or(0, |(_, window_ns)| window_ns);
+        let is_much =
+            ns >= QUEUED_NS && ns.saturating_mul(100) >= window_ns.saturating_mul(QUEUED_PCT);
+        if is_much { ns } else { 0 }
+    }
+
     /// What its window takes at least, where without the profiler that work may be what limits the run: recording makes the CPU slower,
     /// and not the device.
     #[must_use]
@@ -49,7 +87,8 @@ impl Device<'_> {
         let in_calls_ns = if has_stacks { self.in_long_calls_ns() } else { 0 };
         // (What the CPU does other than to launch is as slow without, but for Python, each call of which is recorded.)
         let in_calls = !has_stacks || in_calls_ns.saturating_mul(2) > self.late().0;
-        if ns(WallPart::HostCompute) > ns(WallPart::Launch) && in_calls {
+        let was_ahead = self.queued_before_ns() > 0;
+        if ns(WallPart::HostCompute) > ns(WallPart::Launch) && in_calls && !was_ahead {
             return None;
         }
         let most = if has_stacks { SLOWED_BY_STACKS } else { WITHOUT_STACKS };
@@ -63,7 +102,8 @@ impl Device<'_> {
         let in_calls_ns =
             if in_calls_ns.saturating_mul(100) >= window_ns { in_calls_ns } else { 0 };
         let slowed = Slowed { busy_ns, unrecorded_ns, in_calls_ns, window_ns };
-        (busy_ns as f64 * most >= window_ns as f64 * LIMITING_SHARE).then_some(slowed)
+        let may_limit = busy_ns as f64 * most >= window_ns as f64 * LIMITING_SHARE;
+        (may_limit || was_ahead).then_some(slowed)
     }
 
     /// Whether Python's calls are recorded, and its work may take most of what is left without that: then launches are so much later than

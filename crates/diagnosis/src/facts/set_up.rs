@@ -1,4 +1,4 @@
-//! What sets code up: compilers, and the imports of Python.
+//! What sets code up: compilers, builds of extensions, and the imports of Python.
 
 use host::{HostSlice, Slices};
 use timeline::intervals::{Interval, both, length, union, without};
@@ -10,22 +10,29 @@ use super::Device;
 pub enum Sets {
     /// The compiler of `torch.compile`.
     TorchCompile,
+    /// A graph is captured, by torch.compile.
+    Captures,
     /// TorchScript.
     TorchScript,
+    /// PyTorch builds an extension, or finds that it is built.
+    Extensions,
     /// The interpreter imports modules.
     Imports,
 }
 
 impl Sets {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::TorchCompile, Self::TorchScript, Self::Imports];
+    pub const ALL: [Self; 5] =
+        [Self::TorchCompile, Self::Captures, Self::TorchScript, Self::Extensions, Self::Imports];
 
     /// What it does, with a subject.
     #[must_use]
     pub fn clause(self) -> &'static str {
         match self {
             Self::TorchCompile => "torch.compile compiles",
+            Self::Captures => "torch.compile captures graphs",
             Self::TorchScript => "TorchScript compiles",
+            Self::Extensions => "PyTorch builds or loads extensions",
             Self::Imports => "Python imports modules",
         }
     }
@@ -38,7 +45,9 @@ impl Times {
     pub(super) fn of(slices: &Slices<'_>) -> Self {
         Self(Sets::ALL.map(|sets| match sets {
             Sets::TorchCompile => slices.compiling(),
+            Sets::Captures => slices.capturing(),
             Sets::TorchScript => timeline::torchscript::compiling(slices.trace),
+            Sets::Extensions => frames(slices, dialect::python::builds),
             Sets::Imports => importing(slices),
         }))
     }
@@ -56,13 +65,16 @@ impl Times {
 
 /// When modules are imported. (The profiler's own imports are its time.)
 fn importing(slices: &Slices<'_>) -> Vec<Interval> {
-    let of = |is: fn(&str) -> bool| {
-        let names = slices.trace.strings.marked(&is);
-        let own = slices.frames.slices.iter();
-        let own = own.filter(|frame| names[slices.trace.name(frame.row).0 as usize]);
-        union(own.map(HostSlice::interval).collect())
-    };
+    let of = |is| frames(slices, is);
     without(&of(dialect::python::imports), &of(dialect::kineto::is_of_profiler))
+}
+
+/// When frames run of whose names that holds.
+fn frames(slices: &Slices<'_>, is: fn(&str) -> bool) -> Vec<Interval> {
+    let names = slices.trace.strings.marked(&is);
+    let own = slices.frames.slices.iter();
+    let own = own.filter(|frame| names[slices.trace.name(frame.row).0 as usize]);
+    union(own.map(HostSlice::interval).collect())
 }
 
 impl Device<'_> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use host::HostSlice;
+use host::class::Class;
 use host::links::GpuSlice;
 use host::slices::ThreadId;
 use timeline::Options;
@@ -69,7 +70,23 @@ impl Device<'_> {
             |op: &HostSlice| beside.is_none_or(|thread| self.facts.slices.thread(op.row) == thread);
         let own = told.iter().map(|at| &all[*at]).filter(|op| is_of(op));
         let gone = union(own.map(HostSlice::interval).collect());
+        let gone = match self.facts.uncached {
+            Some(_) => gone,
+            // (PyTorch's cache of memory grows once, for whatever comes first.)
+            None => without(&gone, &self.allocations(&gone)),
+        };
         self.saved_ns(told.iter().map(|at| (*at, 1.0)), &gone)
+    }
+
+    /// When the threads that launch its work allocate memory of the driver within these times, or free it.
+    fn allocations(&self, times: &[Interval]) -> Vec<Interval> {
+        let (slices, threads) = (self.facts.slices, self.launching_threads());
+        let allocates = |call: &&HostSlice| {
+            matches!(slices.class(call), Class::Malloc | Class::Free)
+                && threads.contains(&slices.thread(call.row))
+                && holds(times, call.start_ns)
+        };
+        union(slices.calls.iter().filter(allocates).map(HostSlice::interval).collect())
     }
 
     /// How much sooner it would be done if the GPU work that these ops launch took less time, at most, in ns: each op with the part of its

@@ -145,7 +145,8 @@ impl ModuleTree {
         let mut section = Section::new("module_tree", "Modules");
         section.intro.extend(self.sentence());
         section.drawings.extend(self.icicle());
-        let mut table = Table::of("module_tree", "Modules, equal ones as one row", &self.rows);
+        let mut table = Table::of("module_tree", "Modules, equal ones as one row", &self.rows)
+            .without_zero(&["forward_ns", "backward_ns"]);
         if self.device_ns == 0 {
             for key in [
                 "share_pct",

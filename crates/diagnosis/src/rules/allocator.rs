@@ -4,11 +4,13 @@
 use dialect::calls::FREES;
 use host::HostSlice;
 use host::class::Class;
-use report::units::{count, percent, time};
+use host::slices::ThreadId;
+use report::units::{count, percent, plural, time};
 use timeline::intervals::{holds, union};
 use trace::StringId;
 use triage::WallPart;
 
+use crate::facts::Device;
 use crate::{Facts, Finding, Level, Rule};
 
 /// Fewer may be those of a library, or of a context that is made.
@@ -23,7 +25,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     }
     let calls = &facts.host.runtime.alloc_calls_in_cpu_step;
     if calls.n == 0 {
-        return Vec::new();
+        return facts.devices().filter_map(|device| grows(facts, &device)).collect();
     }
     let devices = facts.devices().map(|device| device.figures.idle.cover_ns.malloc_free);
     let covered = devices.max().unwrap_or_default();
@@ -56,6 +58,57 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             .means(meaning)
             .with("runtime.alloc_calls_in_cpu_step", "share of the steps", percent(100.0 * share)),
     ]
+}
+
+/// From this share of the wall time of a device on, in percent.
+const LEAST_GROWTH_PCT: f64 = 5.0;
+
+/// That the cache grows while the device stands still, where no steps tell whether later ones do without.
+fn grows(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
+    // (Where iterations tell, or memory goes back to the driver, it need not be the first pass alone.)
+    let slices = facts.slices;
+    let frees = slices.calls.iter().any(|call| FREES.contains(&slices.name(call)));
+    if !slices.steps.is_empty() || facts.iterations.is_some() || !facts.has_one_device() || frees {
+        return None;
+    }
+    let row = device.wall(WallPart::Allocation).filter(|row| row.share_pct >= LEAST_GROWTH_PCT)?;
+    let n = mallocs_of_cache(facts);
+    let text = format!(
+        "{} stands still for {} ({} of {}) while the CPU allocates memory of the driver, or frees it ({}).",
+        device.title(),
+        time(row.total_ns),
+        percent(row.share_pct),
+        facts.whole(),
+        plural(n, "call allocates", "calls allocate"),
+    );
+    let finding = Finding::fact(Rule::Allocator, "grows", text)
+        .level(Level::of_share(row.share_pct / 100.0))
+        .on(device.name)
+        .means(
+            "PyTorch keeps what it has allocated, so that a later pass with these sizes calls the driver no more: record after a few passes."
+                .to_owned(),
+        )
+        .with("wall", "idle while memory is allocated or freed", time(row.total_ns));
+    (n > 0).then_some(finding)
+}
+
+/// Calls in ops that allocate memory of the driver, as PyTorch's cache does when it has none. (Others may be of a library, or of a pool of
+/// the driver, which are cheap.)
+fn mallocs_of_cache(facts: &Facts<'_>) -> u64 {
+    let slices = facts.slices;
+    let ops = slices.closed_ops();
+    let mallocs = slices.calls.iter().filter(|call| slices.class(call) == Class::Malloc);
+    let mut mallocs: Vec<_> =
+        mallocs.map(|call| (slices.thread(call.row), call.start_ns)).collect();
+    trace::sort(&mut mallocs);
+    let of_thread = |own: &[(ThreadId, i64)]| {
+        let thread = own.first().map(|(thread, _)| *thread);
+        let starts = own.iter().map(|(_, start_ns)| *start_ns);
+        let around = thread.map(|thread| ops.innermost(thread, starts)).unwrap_or_default();
+        let names = around.into_iter().flatten().map(|at| slices.name(&ops.slices[at]));
+        names.filter(|op| op.starts_with("aten::")).count() as u64
+    };
+    mallocs.chunk_by(|a, b| a.0 == b.0).map(of_thread).sum()
 }
 
 /// Calls in the steps that give memory back to the driver inside an op that allocates after that: the program does not ask for it there.
@@ -91,7 +144,7 @@ fn frees_in_ops(facts: &Facts<'_>) -> u64 {
 
 /// What is said where each tensor is a call of the driver.
 fn without_cache(facts: &Facts<'_>, n_mallocs: u64, malloc: StringId) -> Vec<Finding> {
-    let of_device = |device: crate::facts::Device<'_>| {
+    let of_device = |device: Device<'_>| {
         let row = device.wall(WallPart::Allocation)?;
         let text = format!(
             "{} calls of {} allocate memory of the driver: PyTorch's cache of memory is off. {} stands still for {} ({} of {}) \

@@ -95,6 +95,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                     .on(device.name)
                     .bound(bound)
                     .means(meaning)
+                    .aside(is_told_by_ranks(facts, &device, bound))
                     .with(
                         format!("verdicts.devices.{}.M10", device.name),
                         "exposed communication",
@@ -103,6 +104,17 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             )
         })
         .collect()
+}
+
+/// Whether hiding it would save too little for an action, and what of it is waiting the table of ranks or the late device says.
+fn is_told_by_ranks(facts: &Facts<'_>, device: &Device<'_>, bound_ns: i64) -> bool {
+    let (_, window_ns) = device.exposed_told();
+    let is_little = |ns: i64| (ns as f64) < LITTLE_SHARE * window_ns as f64;
+    let is_told = |waits: &Waits| {
+        let matched = &facts.matched;
+        matched.is_of_files() || matched.latest().is_some() || is_little(waits.exposed_ns)
+    };
+    is_little(bound_ns) && facts.matched.device(device.name).is_some_and(is_told)
 }
 
 /// Whether it is enough of the time that the bar of a device is of.
@@ -174,7 +186,7 @@ fn waiting(waits: &Waits, exposed: i64, who: &str, (compute_ns, bound_ns): (i64,
                     format!("{of} other work could hide {}", time(ns))
                 }
                 ns if ns < transfer_ns && ns < compute_ns => {
-                    format!("{of} launches let go away {} at most", time(ns))
+                    format!("{of} at most {} would be saved, because launches come late", time(ns))
                 }
                 _ => String::new(),
             };

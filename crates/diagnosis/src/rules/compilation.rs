@@ -13,7 +13,9 @@ const LONG_IMPORT_NS: i64 = 1_000_000;
 fn verdict(sets: Sets) -> &'static str {
     match sets {
         Sets::TorchCompile => "compiling",
+        Sets::Captures => "captures",
         Sets::TorchScript => "torchscript",
+        Sets::Extensions => "extensions",
         Sets::Imports => "imports",
     }
 }
@@ -22,7 +24,7 @@ fn verdict(sets: Sets) -> &'static str {
 fn evidence(sets: Sets) -> &'static str {
     match sets {
         Sets::TorchScript => "cpu_ops",
-        Sets::TorchCompile | Sets::Imports => "python",
+        Sets::TorchCompile | Sets::Captures | Sets::Extensions | Sets::Imports => "python",
     }
 }
 
@@ -62,9 +64,11 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             })
             .means(match sets {
                 Sets::TorchCompile => "Iterations in which it compiles are no steady state: compile in a warm-up before the recording.",
+                Sets::Captures => "A graph is captured once for its sizes, and replayed after that: record replays.",
                 // (Its first runs collect the types, one of the next compiles for them.)
                 Sets::TorchScript => "Later calls with such types and shapes do not compile: run three iterations or more before the recording. \
                      Where they go on, torch._C._jit_set_texpr_fuser_enabled(False) shows what its fuser costs.",
+                Sets::Extensions => "An extension is built once, and loaded once a process: call its functions before the recording.",
                 Sets::Imports => "A module is imported once: let the iteration run before the recording, or import it at the top of the program.",
             })
             .with(evidence(sets), sets.clause(), time(ns)),

@@ -49,6 +49,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             None if verdict == "d2d" && facts.has_graphs() => "",
             None if *purpose == Purpose::Cast && is_by_autocast(places_of) => AUTOCAST,
             None if *purpose == Purpose::Cast && is_in_fused(facts, places_of) => FUSED,
+            None if *purpose == Purpose::Cast && is_of_reductions(places_of) => REDUCED,
             None => meaning,
         };
         let exposed_ns = sum.exposed_ns;
@@ -90,7 +91,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         let (takes, saves) = (of_window(sum.device_ns), of_window(bound_ns));
         let is_pageable = verdict == "h2d_pageable";
         let is_said = takes < crate::WITHIN_NOISE || is_pinned_elsewhere(facts, exposed_ns);
-        let finding = finding.aside(is_pageable && is_said);
+        let finding = finding.aside(is_pageable && (is_said || is_tiny(facts, saves)));
         found.push(match (takes >= LEAST_SHARE, saves >= LEAST_SHARE) {
             (false, _) if !is_pageable => finding,
             (true, true) => finding.level(Level::of_share(saves)).bound(bound_ns).means(meaning),
@@ -251,6 +252,15 @@ const MANY: u64 = 100;
 /// A copy of fewer bytes takes as long as one of a single byte: it is its call that takes time.
 const SMALL: i64 = 4096;
 
+/// Whether copies to the GPU from pageable memory move so few bytes on average that pinned memory makes them no shorter, and
+/// save less than is worth it, a share of the window.
+fn is_tiny(facts: &Facts<'_>, saves: f64) -> bool {
+    let kinds = facts.host.copies.memcpy_kinds.iter();
+    let own = kinds.filter(|kind| kind.kind.contains("HtoD") && kind.kind.contains("Pageable"));
+    let (n, bytes) = own.fold((0, 0), |(n, bytes), kind| (n + kind.n_bytes, bytes + kind.bytes));
+    saves < LEAST_SHARE && i64::try_from(n).is_ok_and(|n| n > 0 && bytes <= SMALL.saturating_mul(n))
+}
+
 /// Many small copies to pageable memory of the CPU, in each iteration where the file has any: how many, and the bytes of each on average.
 pub(crate) fn small_reads(facts: &Facts<'_>) -> Option<(u64, u64)> {
     let kinds = facts.host.copies.memcpy_kinds.iter();
@@ -313,6 +323,17 @@ fn is_in_fused(facts: &Facts<'_>, places: &[CopyPlace]) -> bool {
     let ns =
         |own: &mut dyn Iterator<Item = &CopyPlace>| own.map(|place| place.device_ns).sum::<i64>();
     ns(&mut places.iter().filter(is_own)).saturating_mul(2) > ns(&mut places.iter())
+}
+
+/// Ops that convert what they add up to the type of their result.
+const REDUCTIONS: [&str; 3] = ["aten::sum", "aten::cumsum", "aten::mean"];
+const REDUCED: &str = "Most of them are made by ops that add values up, which convert their input to the type of the result: their argument dtype sets that.";
+
+/// Whether most of these casts are made by such ops.
+fn is_of_reductions(places: &[CopyPlace]) -> bool {
+    let n = |own: &mut dyn Iterator<Item = &CopyPlace>| own.map(|place| place.count).sum::<u64>();
+    let is_own = |place: &&CopyPlace| REDUCTIONS.contains(&place.place.as_str());
+    n(&mut places.iter().filter(is_own)).saturating_mul(2) > n(&mut places.iter())
 }
 
 /// Where DistributedDataParallel copies, and what helps (its documentation).

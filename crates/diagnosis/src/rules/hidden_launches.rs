@@ -175,9 +175,7 @@ impl Alike {
             Self::SizesAndPlaces => {
                 "fast ones of the same kernels and sizes, or, without a recorded size, at the same place of the iterations"
             }
-            Self::Kernels => {
-                "fast ones of the same kernels (sizes are not recorded: some may be larger)"
-            }
+            Self::Kernels => "fast ones of the same kernels (of any size: some may be larger)",
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Launches without GPU work in the file: the profiler lost it, or stopped before it had run. Nothing counts it.
 
+use dialect::calls::{begins_capture, ends_capture};
+use host::HostSlice;
 use host::class::Class;
 use report::units::{count, percent, time};
 use timeline::intervals::length;
@@ -59,7 +61,36 @@ fn without_work(facts: &Facts<'_>) -> Vec<Finding> {
     let meaning = "The profiler lost it, it ran after the recording, or a graph was captured. No figure of the GPU counts it.";
     let finding = Finding::fact(Rule::Lost, "no_gpu_work", text).means(meaning);
     let at_edges = lost <= MOST_AT_EDGES && is_at_edges(facts);
-    vec![finding.aside(at_edges).with(PATH, "launch calls", count(lost))]
+    let is_known = at_edges || captured(facts).saturating_mul(10) >= lost.saturating_mul(9);
+    vec![finding.aside(is_known).with(PATH, "launch calls", count(lost))]
+}
+
+/// Launches without GPU work on a thread that captures a graph then: they launch nothing by themselves.
+fn captured(facts: &Facts<'_>) -> u64 {
+    let slices = facts.slices;
+    let place = |call: &HostSlice| (slices.thread(call.row), call.start_ns);
+    let of = |is: fn(&str) -> bool| {
+        let own = slices.calls.iter().filter(|call| is(slices.name(call)));
+        let mut places: Vec<_> = own.map(place).collect();
+        trace::sort(&mut places);
+        places
+    };
+    let (begins, ends) = (of(begins_capture), of(ends_capture));
+    let captures = |(thread, ns)| {
+        let begin = begins.partition_point(|begin| *begin < (thread, ns)).checked_sub(1);
+        let begin = begin.map(|at| begins[at]).filter(|(of, _)| *of == thread);
+        begin.is_some_and(|begin| {
+            let end = ends.get(ends.partition_point(|end| *end < begin));
+            end.is_some_and(|end| end.0 == thread && end.1 > ns)
+        })
+    };
+    let mut with: Vec<Row> =
+        facts.gpu.linked().filter_map(|one| one.launch).map(|call| call.row).collect();
+    trace::sort(&mut with);
+    let is_without = |call: &&HostSlice| {
+        slices.class(call) == Class::Launch && with.binary_search(&call.row).is_err()
+    };
+    slices.calls.iter().filter(is_without).filter(|call| captures(place(call))).count() as u64
 }
 
 /// As many launches may be without work at the edges of any recording.

@@ -9,7 +9,7 @@ use crate::{Facts, Finding, Rule};
 const LEAST_SHARE: f64 = 0.01;
 
 /// Of the GPU time: less changes no figure that is printed.
-const LEAST_TIME: f64 = 0.02;
+const LEAST_TIME: f64 = 0.05;
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let links = &facts.host.links;
@@ -51,9 +51,9 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let is_little = (links.orphan_ns as f64) < LEAST_TIME * facts.busy_ns() as f64;
     let meaning = match verdict {
         "carried_over" => {
-            "They belong to an earlier step: the wall time has them, and ops, lines and iterations do not."
+            "They belong to an earlier step: ops and lines do not have them; the wall time does, and that of the iteration in which they run."
         }
-        _ => "The wall time has them, and ops, lines and iterations do not.",
+        _ => "The wall time has them, and ops, lines and what an iteration launches do not.",
     };
     vec![Finding::fact(Rule::Orphans, verdict, text).means(meaning).aside(is_little).with(
         "links.orphans",
