@@ -27,14 +27,12 @@ pub(crate) fn before_window(overview: &Overview, steps: &[StepRow]) -> Option<Fi
     Some(Finding {
         rule: "kernels-launched-before-the-window".into(),
         observation: format!(
-            "The launch call of {} is not in the file: {}, {} of kernel time.",
-            units::plural(before.n_kernels, "kernel", "kernels"),
+            "{} launched before profiling started, by an earlier step: {}, {} of kernel time.",
+            units::plural(before.n_kernels, "kernel was", "kernels were"),
             units::time(before.kernel_ns),
             units::percent(share)
         ),
-        hypothesis: "These kernels were launched before profiling started. They belong to an earlier step, of which the file \
-                     contains only a part."
-            .to_owned(),
+        hypothesis: String::new(),
         first: String::new(),
         // (Where that is all, these tables are empty.)
         action: match share < ALL_PCT {
@@ -45,7 +43,7 @@ pub(crate) fn before_window(overview: &Overview, steps: &[StepRow]) -> Option<Fi
         },
         place: String::new(),
         gain: String::new(),
-        validation: "The count is 0 in a trace that starts on an idle GPU.".to_owned(),
+        validation: String::new(),
         confidence: Confidence::High,
         evidence: vec!["kernels.before_window_ns".to_owned()],
     })

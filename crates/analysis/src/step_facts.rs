@@ -69,7 +69,7 @@ impl StepFacts {
             let instead = if periods_ns.is_empty() {
                 ""
             } else {
-                " The summary has the time from the start of each step on the GPU to the start of the next instead."
+                " The summary has the time from the start of each step's annotation on the GPU to the start of the next instead."
             };
             format!(
                 "The GPU annotations of the steps leave out {} of GPU busy time between the first and the last of them, so they \
