@@ -44,6 +44,14 @@ const ONE_BY_ONE: Gates = Gates {
     ..OPEN
 };
 
+/// Communication that the program starts itself, outside graphs.
+const EARLIER: Gates = Gates {
+    platforms: KNOWN_GPU,
+    stacks: OWN_CODE,
+    executions: &[Execution::Eager, Execution::Compiled],
+    ..OPEN
+};
+
 /// Every remedy.
 pub(super) const REMEDIES: &[Remedy] = &[
     Remedy {
@@ -962,12 +970,7 @@ pub(super) const REMEDIES: &[Remedy] = &[
         why: "A collective needs few compute units, so that compute can run at the same time.",
         check: "In a new trace, the exposed time of communication is shorter.",
         // (A graph has its order from its capture, and engines capture one op after the other: the next op needs the result.)
-        gates: Gates {
-            platforms: KNOWN_GPU,
-            stacks: OWN_CODE,
-            executions: &[Execution::Eager, Execution::Compiled],
-            ..OPEN
-        },
+        gates: EARLIER,
     },
     Remedy {
         id: "split-exchange",
@@ -975,12 +978,7 @@ pub(super) const REMEDIES: &[Remedy] = &[
         action: "Split the input into two parts, so that the all-to-all of one runs beside the kernels of the other.",
         why: "What follows an all-to-all needs its result, so that only other inputs can be worked on meanwhile.",
         check: "In a new trace, the exposed time of communication is shorter.",
-        gates: Gates {
-            platforms: KNOWN_GPU,
-            stacks: OWN_CODE,
-            executions: &[Execution::Eager, Execution::Compiled],
-            ..OPEN
-        },
+        gates: EARLIER,
     },
     Remedy {
         id: "earlier-transfer",
@@ -988,12 +986,7 @@ pub(super) const REMEDIES: &[Remedy] = &[
         action: "Start the communication earlier, so that kernels run beside it.",
         why: "A collective needs few compute units, so that compute can run at the same time.",
         check: "In a new trace, the exposed time of communication is shorter.",
-        gates: Gates {
-            platforms: KNOWN_GPU,
-            stacks: OWN_CODE,
-            executions: &[Execution::Eager, Execution::Compiled],
-            ..OPEN
-        },
+        gates: EARLIER,
     },
     Remedy {
         id: "late-cpu",
