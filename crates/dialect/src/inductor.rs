@@ -22,6 +22,12 @@ pub fn compiles(name: &str) -> bool {
     name.ends_with(TIMED) && !captures(name) || FRAMES.iter().any(|frame| name.contains(frame))
 }
 
+/// Whether a range or a frame of this name does what is done once: it compiles, or captures a graph.
+#[must_use]
+pub fn sets_up(name: &str) -> bool {
+    compiles(name) || captures(name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -37,9 +37,7 @@ pub fn lost_calls(trace: &Trace) -> Vec<Interval> {
         return Vec::new();
     }
     let records = trace.by_raw_category(dialect::known);
-    let sets_up =
-        |name: &str| dialect::inductor::compiles(name) || dialect::inductor::captures(name);
-    let compiles = trace.strings.marked(&sets_up);
+    let compiles = trace.strings.marked(&dialect::inductor::sets_up);
     let (mut calls, mut products) = (Collector::default(), Vec::new());
     let mut compiling = Vec::new();
     each_row(trace, |row| {

@@ -1,10 +1,6 @@
 //! Windows with a stage: CPU annotations, their GPU copies, and runs of the autograd engine.
 
-use dialect::{
-    calls,
-    inductor::{captures, compiles},
-    kineto,
-};
+use dialect::{calls, inductor::sets_up, kineto};
 use trace::{Flags, Phase, StringId, Trace, TrackId, each_row};
 
 use super::Stage;
@@ -126,9 +122,7 @@ pub(crate) fn windows(trace: &Trace) -> Windows {
             has_step[trace.track(row).0 as usize] |= what == Recorded::Annotation;
             return;
         }
-        if matches!(what, Recorded::Annotation | Recorded::GpuAnnotation)
-            && (compiles(text) || captures(text))
-        {
+        if matches!(what, Recorded::Annotation | Recorded::GpuAnnotation) && sets_up(text) {
             compiling.push((trace.track(row), start_ns, end_ns()));
             return;
         }
