@@ -16,7 +16,7 @@ use super::priority::Priority;
 use super::report::Coverage;
 use super::tables::DeviceTables;
 use communication::communication;
-use composition::{composition, unknown_kernels};
+use composition::composition;
 use timeline::percent;
 
 pub(super) use limits::{BLOCKED_PCT, Limits};
@@ -110,8 +110,7 @@ pub(super) fn takeaways(
     });
     let is_displaced = tables.displaced.as_ref().is_some_and(|found| found.is_much(None));
     if !first_run && !repeats && !is_idle && !is_displaced {
-        let unknown = |total_ns| unknown_kernels(tables, total_ns);
-        rest.extend(composition(time, coverage.known_convolution_gemm_ns(), unknown));
+        rest.extend(composition(time, tables, coverage.known_convolution_gemm_ns()));
     }
     lost.extend(late_start(seen));
     if let Some((exposed_ns, text)) = communicates {

@@ -47,8 +47,7 @@ const QUEUED_PCT: i64 = 5;
 const FEWEST_LAUNCHES: usize = 3;
 
 impl Device<'_> {
-    /// Its work that was queued when the recording began, in ns, where that is so much that without the profiler the CPU launches ahead;
-    /// else 0.
+    /// Its work that was queued when the recording began, in ns, where that is so much that the CPU was ahead then; else 0.
     #[must_use]
     pub(crate) fn queued_before_ns(&self) -> i64 {
         // (It is counted for all devices together. In a step of a recording it is that of the step before.)

@@ -65,7 +65,7 @@ pub struct FuseRow {
     /// GPU time that goes away, in ns; 0 where nothing is advised. More than the bound where something else holds what follows.
     #[serde(skip)]
     pub gone_ns: i64,
-    /// Whether the row of another device has the same change and saves more: the devices run one program.
+    /// Whether the row of another device has the same change and saves a larger share: the devices run one program.
     #[serde(skip)]
     pub repeats: bool,
     /// All stages where the same change acts; `None` where it acts in one stage only.

@@ -240,11 +240,7 @@ impl Gaps {
             .partition::<Vec<Wait>, _>(at_end);
         found.n_at_end = end.len() as u64;
         found.waits = waits;
-        let waits = found.waits.iter().map(|wait| (wait.start_ns, wait.end_ns));
-        let waits = super::union(waits.collect());
-        let waits = timeline::intervals::both(&waits, &span);
-        let pauses: Vec<Interval> = found.pauses().map(|gap| gap.times).collect();
-        found.waiting_ns = length(&super::without(&waits, &pauses));
+        found.waiting_ns = found.waiting_within(found.waits.iter(), &span);
         found
     }
 
@@ -304,10 +300,18 @@ impl Gaps {
 
     /// For how long the CPU is in some of these calls, in the window without its pauses.
     pub(crate) fn waiting_in_ns(&self, waits: &[&Wait]) -> i64 {
-        let times = waits.iter().map(|wait| (wait.start_ns, wait.end_ns));
+        self.waiting_within(waits.iter().copied(), self.window.as_slice())
+    }
+
+    /// The same within other bounds.
+    fn waiting_within<'a>(
+        &self,
+        waits: impl Iterator<Item = &'a Wait>,
+        bounds: &[Interval],
+    ) -> i64 {
+        let times = waits.map(|wait| (wait.start_ns, wait.end_ns));
         let pauses: Vec<Interval> = self.pauses().map(|gap| gap.times).collect();
-        let window: Vec<Interval> = self.window.into_iter().collect();
-        let within = timeline::intervals::both(&super::union(times.collect()), &window);
+        let within = timeline::intervals::both(&super::union(times.collect()), bounds);
         length(&super::without(&within, &pauses))
     }
 

@@ -19,11 +19,10 @@ const NAME_LENGTH: usize = 56;
 
 /// What the GPU time of the tables goes to. `convolution_gemm_ns` is the time of GEMMs that convolutions launch: they stand
 /// under GEMM in the tables, but what makes a linear layer faster does nothing for them.
-/// `unknown` names the largest kernels of no known category.
 pub(super) fn composition(
     time: &DeviceTime,
+    tables: &DeviceTables,
     convolution_gemm_ns: i64,
-    unknown: impl Fn(i64) -> String,
 ) -> Option<String> {
     let mut categories: Vec<(Category, i64)> = time.shown.to_vec();
     let by_id = |a: &(Category, i64), b: &(Category, i64)| a.0.id().cmp(b.0.id());
@@ -53,7 +52,7 @@ pub(super) fn composition(
         |word: &str| if of.is_empty() { word.to_owned() } else { word.to_ascii_lowercase() };
     let (first, ns) = *categories.first()?;
     let (title, names) = match first {
-        Category::Other => ("kernels of no known category", unknown(total_ns)),
+        Category::Other => ("kernels of no known category", unknown_kernels(tables, total_ns)),
         _ => (first.title(), String::new()),
     };
     if categories.get(1).is_none_or(|(_, ns)| *ns == 0) {
@@ -70,7 +69,7 @@ pub(super) fn composition(
 }
 
 /// The largest kernels of no known category, after a colon.
-pub(super) fn unknown_kernels(tables: &DeviceTables, total_ns: i64) -> String {
+fn unknown_kernels(tables: &DeviceTables, total_ns: i64) -> String {
     // (Those that TorchInductor writes have no names that say anything.)
     let is_own = |row: &&KernelTableRow| {
         let is_named = row.family != Family::Inductor && !row.kernel_name.starts_with("triton_");
