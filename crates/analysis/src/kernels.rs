@@ -199,16 +199,24 @@ impl Row for KernelRow {
     ];
 }
 
-/// The sentence about work from before the window, if tables with these kernels include it.
+/// Less than this part of the time of the kernels changes no figure that is printed: a twentieth.
+const LEAST_PART: i64 = 20;
+
+/// The sentence about work from before the window, if tables with these kernels include it and it is much of their time.
 pub(crate) fn included(before: &BeforeWindow, kernels: &[KernelRow]) -> Option<String> {
     if kernels.iter().all(|row| row.before_window_launches == 0) {
+        return None;
+    }
+    let all_ns = kernels.iter().fold(0_i64, |sum, row| sum.saturating_add(row.total_ns));
+    let own_ns = before.kernel_ns.saturating_add(before.memory_ns);
+    if own_ns.saturating_mul(LEAST_PART) < all_ns {
         return None;
     }
     let n = before.n_kernels.saturating_add(before.n_memory_ops);
     Some(format!(
         "Includes {} ({}) launched before profiling started; triage excludes {} by default.",
         units::plural(n, "GPU slice", "GPU slices"),
-        units::time(before.kernel_ns.saturating_add(before.memory_ns)),
+        units::time(own_ns),
         if n == 1 { "it" } else { "them" },
     ))
 }

@@ -114,8 +114,9 @@ impl TraceReport {
         let included = kernels::included(&overview.before_window, kernels);
         vec![
             overview_section(overview, devices, streams, steps),
-            breakdown_section(included.clone(), categories, families, matrix),
-            kernels_section(included, kernels),
+            // (One chapter says so: the tables of the other have the column.)
+            breakdown_section(included, categories, families, matrix),
+            kernels_section(kernels),
             steps_section(steps, step_facts),
         ]
     }
@@ -193,9 +194,8 @@ fn breakdown_section(
     breakdown
 }
 
-fn kernels_section(included: Option<String>, kernels: &[KernelRow]) -> Section {
+fn kernels_section(kernels: &[KernelRow]) -> Section {
     let mut table = Section::new("kernels", "Kernels");
-    table.intro.extend(included);
     table.tables.push(
         Table::of("kernels", "Kernels by name", kernels)
             .summing(&[

@@ -52,6 +52,8 @@ pub use set_up::Sets;
 const COLD_LAUNCH_NS: i64 = 1_000_000;
 /// Of the busy time: with more work of its own, a recording has little from before it.
 const MOST_OWN: f64 = 0.95;
+/// Of the bar: with so much compute, the GPU waits for nothing.
+const FULL_PCT: f64 = 99.0;
 /// Launches of kernels that ran on their device before: they load no code. Sorted.
 pub(crate) fn again(trace: &Trace, gpu: &GpuSide) -> Vec<Row> {
     let work = |one: &GpuSlice| (trace.name(one.slice.row).0, one.device);
@@ -207,6 +209,11 @@ impl<'a> Facts<'a> {
             facts.wall = wall_within(&triage.wall_times, warm);
             let stages = triage.wall_times.iter();
             facts.wall_stages = stages.flat_map(|times| times.stage_walls(Some(warm))).collect();
+        }
+        let is_full = |row: &WallRow| row.part == WallPart::Compute && row.share_pct >= FULL_PCT;
+        let fills_gpu = facts.wall.iter().any(is_full);
+        if let Some(iterations) = &mut facts.iterations {
+            iterations.fills_gpu = fills_gpu;
         }
         let windows = facts.warm.clone().or_else(|| facts.steps_of_bars());
         facts.places = windows.map(|windows| idle_places(slices, gpu, Some(&windows)));

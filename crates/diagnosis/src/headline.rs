@@ -60,7 +60,7 @@ pub fn headline(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
         Some(cut) => format!("{} {text}", cut.sentence()),
         None => text,
     };
-    let clocks = findings.iter().find(|finding| finding.rule == Rule::Clocks);
+    let clocks = findings.iter().find(|one| one.rule == Rule::Clocks && !one.is_aside);
     Some(match clocks {
         Some(clocks) => format!("{text} {}", clocks.observation),
         None => text,

@@ -66,6 +66,9 @@ pub struct Iterations {
     /// That work without a launch in the file is left out, where that is much.
     #[serde(skip)]
     pub(crate) left_out: Option<String>,
+    /// Whether the GPU computes all the time of the bar: then nothing follows from how far ahead the CPU launches.
+    #[serde(skip)]
+    pub(crate) fills_gpu: bool,
     /// Whether the cold ones are the first ones.
     #[serde(skip)]
     begin_cold: bool,
@@ -210,6 +213,7 @@ impl Iterations {
             input,
             pace,
             left_out: None,
+            fills_gpu: false,
             begin_cold,
             warm_windows,
         })

@@ -150,6 +150,13 @@ impl Diagnosis {
             (Rule::Modules, "outside_modules") => self.modules.is_some(),
             // (The table of iterations has the figures.)
             (Rule::Steps, "few" | "some" | "many") => self.iterations.is_some(),
+            // (The first sentence names it, and says to warm up.)
+            (Rule::Compilation, _) => {
+                let what = finding.observation.split(" for ").next().unwrap_or_default();
+                let is_cold = |one: &Finding| one.rule == Rule::ColdStart;
+                let is_told = |said: &String| said.contains(what);
+                self.findings.iter().any(is_cold) && self.headline.as_ref().is_some_and(is_told)
+            }
             // (The headline says what the gaps are.)
             (Rule::Gaps, _) => {
                 let is_it = |one: &&Finding| one.rule == Rule::Busy && one.verdict == "unknown";

@@ -53,6 +53,8 @@ pub struct TreeRow {
     pub calls: u64,
     /// Sum of the durations of the calls on the CPU, in ns.
     pub cpu_ns: i64,
+    /// The longest of them, in ns.
+    pub cpu_most_ns: i64,
     /// GPU time of what was launched in it, in ns.
     pub forward_ns: i64,
     /// GPU time of the backward pass of that.
@@ -177,14 +179,29 @@ fn places(
     found
 }
 
+/// The calls of one path on the CPU.
+#[derive(Clone, Copy, Default)]
+struct Calls {
+    n: u64,
+    ns: i64,
+    most_ns: i64,
+}
+
+impl Calls {
+    fn add(&mut self, ns: i64) {
+        self.n += 1;
+        self.ns = self.ns.saturating_add(ns);
+        self.most_ns = self.most_ns.max(ns);
+    }
+}
+
 /// The folded rows.
 fn rows(slices: &Slices<'_>, tree: &Tree, sums: &[Sum], device_ns: i64) -> Vec<TreeRow> {
     let folded = Folded::of(slices, tree);
-    let mut calls: Vec<(u64, i64)> = vec![(0, 0); tree.n_paths()];
+    let mut calls: Vec<Calls> = vec![Calls::default(); tree.n_paths()];
     for (at, frame) in tree.nested.slices.iter().enumerate() {
         if let Some(path) = tree.path_of(at) {
-            calls[path].0 += 1;
-            calls[path].1 = calls[path].1.saturating_add(HostSlice::dur_ns(frame));
+            calls[path].add(HostSlice::dur_ns(frame));
         }
     }
     let mut rows: BTreeMap<usize, TreeRow> = BTreeMap::new();
@@ -200,8 +217,10 @@ fn rows(slices: &Slices<'_>, tree: &Tree, sums: &[Sum], device_ns: i64) -> Vec<T
             ..TreeRow::default()
         });
         row.instances += 1;
-        row.calls += calls[path].0;
-        row.cpu_ns = row.cpu_ns.saturating_add(calls[path].1);
+        let own = calls[path];
+        row.calls += own.n;
+        row.cpu_ns = row.cpu_ns.saturating_add(own.ns);
+        row.cpu_most_ns = row.cpu_most_ns.max(own.most_ns);
         row.forward_ns = row.forward_ns.saturating_add(sum.forward_ns);
         row.backward_ns = row.backward_ns.saturating_add(sum.backward_ns);
         row.self_ns = row.self_ns.saturating_add(sum.self_ns);

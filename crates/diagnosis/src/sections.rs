@@ -4,7 +4,7 @@ use catalog::Platform;
 use report::{Cell, Column, Row, Section, Table, Unit};
 use triage::{WallPart, WallRow};
 
-use crate::{Action, Diagnosis, Finding, Iterations, ModuleTree, Rule};
+use crate::{Action, Diagnosis, Finding, Iterations, Rule};
 
 impl Row for Finding {
     const COLUMNS: &'static [Column<Self>] = &[
@@ -97,6 +97,9 @@ fn bound(ns: Option<i64>) -> Cell<'static> {
     ns.map_or(Cell::Missing { reason: "nothing would go away".into() }, Cell::Ns)
 }
 
+/// Of the wall time: a GPU that works for less is idle for most of it.
+const IDLE_PCT: f64 = 25.0;
+
 /// Where bounds add up to more than the run.
 const OVERLAP: &str =
     "Some of these save the same time: together they save less than the sum of their bounds.";
@@ -105,12 +108,11 @@ const OVERLAP: &str =
 fn only_faster(platform: Platform) -> &'static str {
     match platform {
         Platform::Cuda => {
-            "No remedy whose gain can be computed from this file saves 1% of it. Hardware counters show whether the longest kernels could \
-             be faster: profile them with Nsight Compute (ncu --set full)."
+            "Only hardware counters show whether the longest kernels could be faster: profile them with Nsight Compute (ncu --set full)."
         }
         Platform::Rocm => {
-            "No remedy whose gain can be computed from this file saves 1% of it. Hardware counters show whether the longest kernels could \
-             be faster: profile them with ROCm Compute Profiler (rocprof-compute profile)."
+            "Only hardware counters show whether the longest kernels could be faster: profile them with ROCm Compute Profiler \
+             (rocprof-compute profile)."
         }
         Platform::Unknown => "No remedy whose gain can be computed from this file saves 1% of it.",
     }
@@ -139,6 +141,16 @@ impl Diagnosis {
         };
         self.findings.iter().any(|finding| finding.bound_ns.is_some_and(|ns| ns > 0))
             || self.bars().any(|(_, rows)| lost(rows))
+    }
+
+    /// Whether the GPUs are idle for most of the time: what they do in the rest matters little.
+    fn is_idle(&self) -> bool {
+        let works = [WallPart::Compute, WallPart::Communication, WallPart::Copies];
+        let busy = |rows: &[WallRow]| {
+            let rows = rows.iter().filter(|row| works.contains(&row.part));
+            rows.map(|row| row.share_pct).sum::<f64>()
+        };
+        self.bars().all(|(_, rows)| busy(rows) < IDLE_PCT)
     }
 
     /// What to do first, then what was found.
@@ -180,7 +192,9 @@ impl Diagnosis {
         // (Of one step the wall time says all.)
         let is_told = |found: &&Iterations| found.list.len() > 1 || self.wall.is_empty();
         let iterations = self.iterations.as_ref().filter(is_told).map(Iterations::section);
-        let modules = self.modules.as_ref().filter(|tree| tree.is_told()).map(ModuleTree::section);
+        let says_share = self.wall.is_empty() || !self.is_idle();
+        let modules = self.modules.as_ref().filter(|tree| tree.is_told());
+        let modules = modules.map(|tree| tree.section(says_share));
         let findings = Some(findings).filter(|section| !section.tables.is_empty());
         // (Of a run on the CPU nothing is advised.)
         let is_asked = !told.is_empty() || !self.wall.is_empty();

@@ -343,14 +343,17 @@ fn without_sizes_collectives_are_compared_at_the_same_place_of_the_iterations() 
             launch(&mut fixture, REDUCE, 3 * n + 3, at + 6_000, at + 40_000, dur);
         }
         let diagnosis = diagnosis(fixture);
-        let [finding] = found(&diagnosis, "M2")[..] else { panic!("{:?}", diagnosis.findings) };
-        finding.meaning.clone()
+        let own = diagnosis
+            .findings
+            .iter()
+            .filter(|one| one.rule.id() == if steps { "M2" } else { "M3" });
+        own.map(|finding| finding.meaning.as_str()).collect::<String>()
     };
     let places = "they take 600 µs more than fast ones of the same kernels at the same place of the iterations";
     assert!(with(true).contains(places), "{}", with(true));
-    // (Six of 160 and four of 60 µs, above 5 µs.)
-    let kernels = "they take 1.15 ms more than fast ones of the same kernels (of any size: some may be larger)";
-    assert!(with(false).contains(kernels), "{}", with(false));
+    // Without a place, one that takes longer may be larger: nothing tells that it waits, and launches limit the GPU in its idle time only.
+    assert!(!with(false).contains("fast ones"), "{}", with(false));
+    assert!(with(false).contains("318 µs end with a launch of gemm"), "{}", with(false));
 }
 
 #[test]

@@ -76,7 +76,7 @@ fn equal_layers_fold_and_the_backward_pass_is_theirs() {
     assert_eq!((modules.device_ns, modules.outside_ns, modules.unlinked_ns), (365_000, 5_000, 0));
     let layer = &modules.rows[1];
     assert_eq!((layer.least_ns, layer.most_ns, layer.self_ns), (120_000, 120_000, 0));
-    let section = modules.section();
+    let section = modules.section(true);
     assert!(section.drawings[0].svg().contains("Layer x 3"), "{}", section.drawings[0].svg());
 }
 

@@ -113,7 +113,7 @@ impl Row for RankRow {
             key: "saves_ns",
             title: "Done sooner without",
             unit: Unit::Time,
-            help: "How much sooner the last kernel of this rank would end without the waiting, at most: its kernels begin no sooner than they are launched, and calls in which its CPU waits for those of other ranks take no time.",
+            help: "How much sooner the last kernel of this rank would end without the waiting: its kernels begin no sooner than they are launched, and recorded calls in which its CPU waits for those of other ranks take no time. Waits that no call records, as in the allocator, are left in: without them it is more.",
             cell: |row| Cell::or_missing(row.saves_ns, Cell::Ns, UNMATCHED),
         },
         Column {

@@ -25,6 +25,9 @@ pub struct Compared {
     cpu_calls: Vec<CpuRow>,
 }
 
+/// A reservation on less than this part of the longest waits changes no figure that is printed: a hundredth.
+const LEAST_PART: i64 = 100;
+
 impl OneRun<'_> {
     /// What the collectives of its ranks tell of each other, and which files are not of it.
     #[must_use]
@@ -63,14 +66,18 @@ impl OneRun<'_> {
         }
         said.extend(sentences(&of_group, &groups));
         let rough_ns = known.matches.iter().map(|found| found.rough_ns).max();
-        if let Some(ns) = rough_ns.filter(|ns| *ns > 0) {
+        let waits_ns = longest_ns.unwrap_or_default();
+        let changes =
+            |ns: i64, n: usize| ns.saturating_mul(n as i64).saturating_mul(LEAST_PART) >= waits_ns;
+        if let Some(ns) = rough_ns.filter(|ns| *ns > 0 && changes(*ns, known.matches.len())) {
             said.push(format!(
                 "The waits are estimates: the ends of kernels of one collective are up to {} apart, and the clocks of the ranks may differ by \
                  as much.",
                 time(ns)
             ));
         }
-        said.extend(known.unknown.sentence().filter(|_| !known.matches.is_empty()));
+        let unknown = Some(known.unknown).filter(|of| changes(of.most_ns, of.n));
+        said.extend(unknown.and_then(Unknown::sentence).filter(|_| !known.matches.is_empty()));
         if known.n_cut > 0 {
             said.push(format!(
                 "Collectives that end before or after the time in which all ranks were recorded are left out (up to {} per rank).",

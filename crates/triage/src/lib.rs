@@ -105,7 +105,7 @@ use catalog::Platform;
 use catalog::architectures::{Peak, peak_of};
 use host::HostIndex;
 use timeline::Options;
-use trace::{Details, Flags, Phase, Trace, each_row};
+use trace::{Details, Flags, Phase, StringId, Trace, each_row};
 
 use self::attribution::Linker;
 use self::device::{Asked, Found, Iterations, on_devices};
@@ -158,6 +158,51 @@ pub struct Sources<'a> {
     pub capture_details: &'a [Option<&'a Details>],
 }
 
+/// The captures of a trace that holds them itself: a first run captures its graphs, and replays them.
+struct OwnCaptures<'a> {
+    traces: Vec<&'a Trace>,
+    facts: Vec<CaptureFacts>,
+    details: Vec<Option<&'a Details>>,
+}
+
+impl<'a> OwnCaptures<'a> {
+    /// None of them where others are given, or where the trace has no capture.
+    fn of(trace: &'a Trace, options: &TriageOptions, sources: &Sources<'a>) -> Self {
+        let strings = &trace.strings;
+        let mut names = (0..strings.len() as u32).map(|id| strings.get(StringId(id)));
+        let is_own = sources.captures.is_empty() && names.any(dialect::calls::begins_capture);
+        let n = usize::from(is_own);
+        let path = options.file_name.as_deref().unwrap_or("this file");
+        let name = path.rsplit(['/', '\\']).next().unwrap_or(path).to_owned();
+        Self {
+            traces: vec![trace; n],
+            facts: vec![CaptureFacts { name, ..CaptureFacts::default() }; n],
+            details: vec![sources.details; n],
+        }
+    }
+
+    /// What graphs replayed, without captures of the trace itself that none did: nobody gave them.
+    fn told(&self, coverage: Coverage) -> Coverage {
+        let is_used = coverage.captures.iter().any(|capture| capture.replays > 0);
+        let captures =
+            if self.traces.is_empty() || is_used { coverage.captures } else { Vec::new() };
+        Coverage { captures, ..coverage }
+    }
+
+    /// With what else tells where work came from.
+    fn beside<'s>(&'s self, sources: &Sources<'s>) -> Sources<'s> {
+        match self.traces.is_empty() {
+            true => *sources,
+            false => Sources {
+                captures: &self.traces,
+                capture_facts: &self.facts,
+                capture_details: &self.details,
+                ..*sources
+            },
+        }
+    }
+}
+
 /// Triage of a trace.
 #[must_use]
 pub fn triage(trace: &Trace, options: &TriageOptions, sources: &Sources<'_>) -> TriageReport {
@@ -172,6 +217,8 @@ pub fn triage_kept(
     options: &TriageOptions,
     sources: &Sources<'_>,
 ) -> (TriageReport, TriageSlices) {
+    let own = OwnCaptures::of(trace, options, sources);
+    let sources = &own.beside(sources);
     let before = BeforeWindowSlices::of(trace);
     let platform = timeline::device::platform(trace);
     let mut linker = Linker::of(trace, sources.details);
@@ -194,6 +241,7 @@ pub fn triage_kept(
     let Found { tables, coverage, slices: kept, time, idle } =
         on_devices(&devices, &asked, &mut linker, &mut sides);
     let coverage = Coverage { only_captures: unrecorded::are_captured(trace, &before), ..coverage };
+    let coverage = own.told(coverage);
     let several = devices.len() > 1;
     // (While a graph is captured, the GPU has nothing to do.)
     let captures = tables.stages.iter().any(|row| row.stage == Stage::Capture);

@@ -19,6 +19,7 @@ use super::kernel_row::KernelTableRow;
 use super::overlap::{Concurrency, OverlapRow};
 use super::site::Confidence;
 use super::stages::{Stage, StageRow};
+use super::takeaways::TOP_FUSION;
 use super::unrecorded::{Cut, LostCalls};
 use super::wall_stages::StageWall;
 use super::wall_time::{WallRow, WallTimes};
@@ -276,7 +277,10 @@ impl TriageReport {
 
         let mut triage = Section::new("triage", "Triage");
         triage.intro.extend(of_step.clone());
-        triage.intro.extend(takeaways.iter().cloned());
+        // (The table of fusions, where it is printed, has that one.)
+        let fuses = fuse.iter().any(FuseRow::is_printed);
+        let repeats = |said: &&String| fuses && said.starts_with(TOP_FUSION);
+        triage.intro.extend(takeaways.iter().filter(|said| !repeats(said)).cloned());
         triage.intro.extend(coverage.sentence());
         triage.intro.extend(coverage.captures_sentence());
         triage.intro.extend(coverage.mapping_sentence());
@@ -299,13 +303,13 @@ impl TriageReport {
         let mut chances = Section::new("overlap", "Overlap opportunities");
         chances.intro.extend(of_step.clone());
         // (A document prints rows of advice only; without any, why there are none helps nobody.)
-        let advised = overlap.iter().any(OverlapRow::is_advice);
+        let advised = overlap.iter().any(OverlapRow::is_printed);
         if advised && !overlap_note.is_empty() {
             chances.intro.push(overlap_note.to_owned());
         }
         chances.tables.push(
             self.of_all(table_of(Table::of("overlap", "Overlap opportunities", overlap)))
-                .printing(overlap.iter().map(OverlapRow::is_advice))
+                .printing(overlap.iter().map(OverlapRow::is_printed))
                 .preview(PREVIEW)
                 .when_empty("None is advised.")
                 .only_on_page(!advised),

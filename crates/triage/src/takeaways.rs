@@ -54,6 +54,9 @@ pub(crate) struct Before {
     pub place: String,
 }
 
+/// How the sentence on the largest fusion begins.
+pub(super) const TOP_FUSION: &str = "Top fusion candidate";
+
 /// Figures of the whole trace.
 pub(super) struct Seen<'a> {
     pub trace: &'a Trace,
@@ -179,7 +182,7 @@ fn top_fusion(tables: &DeviceTables, coverage: &Coverage) -> Option<String> {
     let (best, (saved_ns, saved_pct)) = bounds.max_by_key(|(_, (ns, _))| *ns)?;
     let bounded = || {
         format!(
-            "Top fusion candidate: {}. It saves at most {} ({} of {}).",
+            "{TOP_FUSION}: {}. It saves at most {} ({} of {}).",
             best.pattern,
             units::time(saved_ns),
             units::percent(saved_pct),
@@ -193,7 +196,7 @@ fn top_fusion(tables: &DeviceTables, coverage: &Coverage) -> Option<String> {
 fn unsized_attention(best: &FuseRow, coverage: &Coverage) -> Option<String> {
     (best.pattern_id == "K04" && !coverage.has_inputs).then(|| {
         format!(
-            "Top fusion candidate: {}. Its kernels take {}.",
+            "{TOP_FUSION}: {}. Its kernels take {}.",
             best.pattern,
             units::time(best.related_ns)
         )
@@ -212,7 +215,7 @@ fn top_beside_launches(tables: &DeviceTables, seen: &Seen<'_>) -> Option<String>
     }
     (pct >= FUSION_PCT).then(|| {
         format!(
-            "Top fusion candidate, once launches no longer limit the run: {}. At most {} of GPU time goes away ({} of {}).",
+            "{TOP_FUSION}, once launches no longer limit the run: {}. At most {} of GPU time goes away ({} of {}).",
             best.pattern,
             units::time(gone_ns(best)),
             units::percent(pct),

@@ -152,7 +152,7 @@ pub fn diagnosis(found: &kinetoscope::Diagnosis, of_host: &HostReport) -> Diagno
         [title, finding.observation.clone(), finding.meaning.clone()]
     };
     let (costs, figures) = found.further();
-    let modules = found.modules.as_ref().map(|modules| modules.section());
+    let modules = found.modules.as_ref().map(|modules| modules.section(true));
     let iterations = found.iterations.as_ref().map(|iterations| iterations.section());
     Diagnosis {
         triage: None,

@@ -130,7 +130,7 @@ pub(super) fn sections(
     let iterations = known.and_then(|known| known.diagnosis.iterations.as_ref());
     sections.extend(iterations.map(|iterations| iterations.section()));
     let modules = known.and_then(|known| known.diagnosis.modules.as_ref());
-    sections.extend(modules.map(|modules| modules.section()));
+    sections.extend(modules.map(|modules| modules.section(true)));
     let of_host = known.map_or_else(Vec::new, |known| known.host.sections());
     let has_rates = known.is_some_and(|known| !known.host.rates.rows.is_empty());
     sections.extend(of_host.into_iter().filter(|section| has_rates && section.id == "flops"));

@@ -252,7 +252,8 @@ impl Iterations {
         section.intro.extend(self.periods());
         let is_ahead = self.is_ahead();
         if is_ahead {
-            section.intro.push(super::pace::ahead(self.pace, self.warm().count()));
+            let pace = Some(self.pace).filter(|pace| pace.is_some() || !self.fills_gpu);
+            section.intro.extend(pace.map(|pace| super::pace::ahead(pace, self.warm().count())));
         } else if self.list.iter().all(|one| !one.is_ahead) {
             section.drawings.extend(self.drawing());
         }
@@ -329,6 +330,8 @@ impl Iterations {
             (..=3, 0) if self.is_even() => String::new(),
             (..=3, 0) => "; they are too few to tell whether the first is cold".to_owned(),
             (_, 0) => String::new(),
+            // (The first sentence of the report says so: its bar is of the others.)
+            _ if self.warm_windows.is_some() => String::new(),
             (_, 1) => format!("; 1{place} is cold, and the figures leave it out"),
             (_, cold) => format!("; {cold}{place} are cold, and the figures leave them out"),
         };
@@ -344,7 +347,13 @@ impl Iterations {
             }
             _ => String::new(),
         };
-        let is_told = self.kind == Kind::ProfilerSteps && cold.is_empty() && of_device.is_empty();
+        // (Their names, and how many they are, stand in the table.)
+        let is_plain = match self.kind {
+            Kind::ProfilerSteps => true,
+            Kind::RepeatedRange => self.classes.len() == 1,
+            Kind::EnginePasses | Kind::OptimizerSteps => false,
+        };
+        let is_told = is_plain && cold.is_empty() && of_device.is_empty();
         (!is_told).then(|| format!("{what}{cold}.{of_device}"))
     }
 

@@ -27,6 +27,7 @@ impl Row for TreeRow {
         "backward_ns",
         "self_ns",
         "cpu_ns",
+        "cpu_most_ns",
         "gflop",
     ];
 
@@ -109,6 +110,13 @@ impl Row for TreeRow {
             cell: |row| Cell::Ns(row.cpu_ns),
         },
         Column {
+            key: "cpu_most_ns",
+            title: "CPU, longest call",
+            unit: Unit::Time,
+            help: "The longest of these calls: a first one may set libraries up.",
+            cell: |row| Cell::Ns(row.cpu_most_ns),
+        },
+        Column {
             key: "gflop",
             title: "GFLOP",
             unit: Unit::Text,
@@ -131,6 +139,14 @@ impl Row for TreeRow {
 /// Modules with less than this share of the GPU time are none to look at: what they call was launched by graphs, or outside of them.
 const TOLD_PCT: f64 = 5.0;
 
+/// Whether one of several calls takes most of their time: then the sum says little of the others.
+fn has_long_call(row: &TreeRow) -> bool {
+    row.calls >= LEAST_CALLS && row.cpu_most_ns.saturating_mul(2) >= row.cpu_ns
+}
+
+/// Of fewer calls, one takes half by chance.
+const LEAST_CALLS: u64 = 4;
+
 impl ModuleTree {
     /// Whether the tree says where a part of the GPU's time goes; without a GPU, that of the CPU.
     #[must_use]
@@ -139,11 +155,11 @@ impl ModuleTree {
         self.device_ns == 0 || share(in_modules, self.device_ns) >= TOLD_PCT
     }
 
-    /// The sentence, the picture and the table.
+    /// The sentence, the picture and the table. `says_share`: whether it matters which part of the GPU time belongs to modules.
     #[must_use]
-    pub fn section(&self) -> Section {
+    pub fn section(&self, says_share: bool) -> Section {
         let mut section = Section::new("module_tree", "Modules");
-        section.intro.extend(self.sentence());
+        section.intro.extend(self.sentence().filter(|_| says_share));
         section.drawings.extend(self.icicle());
         let mut table = Table::of("module_tree", "Modules, equal ones as one row", &self.rows)
             .without_zero(&["forward_ns", "backward_ns"]);
@@ -161,6 +177,10 @@ impl ModuleTree {
             }
         }
         let table = table.without_missing(&["gflop"]);
+        let table = match self.rows.iter().any(has_long_call) {
+            true => table,
+            false => table.without("cpu_most_ns"),
+        };
         // (In the order of the tree, the first rows need not be the largest.)
         let printed = self.rows.iter().map(|row| row.depth == 0 || row.share_pct >= PRINTED_PCT);
         section.tables.push(match self.device_ns {

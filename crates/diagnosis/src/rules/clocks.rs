@@ -2,6 +2,7 @@
 //! the two is off by as much: gaps by cause, delays, what the CPU did meanwhile.
 
 use report::units::{count, time};
+use triage::WallPart;
 
 use crate::{Facts, Finding, Level, Rule};
 
@@ -9,6 +10,9 @@ use crate::{Facts, Finding, Level, Rule};
 const ROUNDING_NS: i64 = 2_000;
 /// Of all work with a launch.
 const LEAST_SHARE: f64 = 0.01;
+
+/// Of the time in which the GPU does not compute: where all of them together are off by less, no figure of it changes.
+const LEAST_LOST: f64 = 0.01;
 
 /// How many GPU slices begin before their launch, of how many, and by how much at most.
 fn early(facts: &Facts<'_>) -> Option<(u64, u64, i64)> {
@@ -35,9 +39,18 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     );
     let meaning = "Figures that compare the two are off by as much: causes of idle time, delays, what the CPU did meanwhile. Those of the \
                    GPU or the CPU alone are not.";
-    vec![Finding::fact(Rule::Clocks, "disagree", text).level(Level::Medium).means(meaning).with(
-        "links.linked",
-        "GPU slices that begin before their launch",
-        count(n),
-    )]
+    vec![
+        Finding::fact(Rule::Clocks, "disagree", text)
+            .level(Level::Medium)
+            .means(meaning)
+            .aside(changes_nothing(facts, n, most))
+            .with("links.linked", "GPU slices that begin before their launch", count(n)),
+    ]
+}
+
+/// Whether `n` slices that are off by `most_ns` at most change no figure of the time in which the GPU does not compute.
+fn changes_nothing(facts: &Facts<'_>, n: u64, most_ns: i64) -> bool {
+    let lost = facts.wall.iter().filter(|row| row.part != WallPart::Compute);
+    let lost_ns = lost.fold(0_i64, |sum, row| sum.saturating_add(row.total_ns));
+    n as f64 * (most_ns as f64) < LEAST_LOST * lost_ns as f64
 }

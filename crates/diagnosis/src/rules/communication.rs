@@ -8,6 +8,7 @@ use timeline::equal::{Call, Equal, Same, bytes_of, equal, group_of};
 use timeline::graph_places::{Launched, graph_places, place_of};
 use timeline::intervals::{Interval, both, length, union};
 use trace::StringId;
+use triage::WallPart;
 
 use super::slow_transfer::Slow;
 use crate::facts::Device;
@@ -60,6 +61,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             let sooner_ns = device.sooner_without_communication_ns();
             let compute_ns = device.exposed_compute();
             let bound = transfer.min(compute_ns).min(sooner_ns);
+            let is_whole = limited(bound, sooner_ns, transfer).is_empty();
             let meaning = match (waits, excess) {
                 (Some(waits), _) => {
                     let text = waiting(waits, exposed, facts.matched.who(), (compute_ns, bound));
@@ -95,7 +97,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                     .on(device.name)
                     .bound(bound)
                     .means(meaning)
-                    .aside(is_told_by_ranks(facts, &device, bound))
+                    .aside(is_told(facts, &device, bound, is_known || is_estimate || !is_whole))
                     .with(
                         format!("verdicts.devices.{}.M10", device.name),
                         "exposed communication",
@@ -104,6 +106,14 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             )
         })
         .collect()
+}
+
+/// Whether the report says it elsewhere; `says_more`: whether anything is known of what it waits for, or what limits the bound.
+fn is_told(facts: &Facts<'_>, device: &Device<'_>, bound_ns: i64, says_more: bool) -> bool {
+    match says_more {
+        true => is_told_by_ranks(facts, device, bound_ns),
+        false => is_told_first(facts, device),
+    }
 }
 
 /// Whether hiding it would save too little for an action, and what of it is waiting the table of ranks or the late device says.
@@ -115,6 +125,19 @@ fn is_told_by_ranks(facts: &Facts<'_>, device: &Device<'_>, bound_ns: i64) -> bo
         matched.is_of_files() || matched.latest().is_some() || is_little(waits.exposed_ns)
     };
     is_little(bound_ns) && facts.matched.device(device.name).is_some_and(is_told)
+}
+
+/// Whether communication of which nothing is known is the largest part of the wall time that a device loses: the first sentence has the
+/// figure then, and the comparison of the ranks says why it tells no more.
+fn is_told_first(facts: &Facts<'_>, device: &Device<'_>) -> bool {
+    let lost = facts.wall.iter().filter(|row| row.part != WallPart::Compute);
+    let most = lost.max_by_key(|row| row.total_ns);
+    given(facts).is_some()
+        && most.is_some_and(|row| {
+            row.part == WallPart::Communication
+                && (row.device == device.name || facts.gpu.devices.len() == 1)
+                && row.share_pct >= crate::headline::LEAST_PCT
+        })
 }
 
 /// Whether it is enough of the time that the bar of a device is of.

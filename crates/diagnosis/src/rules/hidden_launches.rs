@@ -20,24 +20,31 @@ const MOST_SOONER: f64 = 0.5;
 const FAST_PCT: usize = 10;
 /// In fewer iterations no place has enough of them.
 const LEAST_ALIKE: usize = 3;
+/// Fewer collectives of a size may be as long by chance.
+const LEAST_STEADY: usize = 5;
+/// The longest of them takes at most so many times the shortest.
+const STEADY: f64 = 1.1;
 
 /// What the finding says of a device; `None` where communication or something else limits it.
 pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
     let sooner_ns = limit(device)?;
     let (exposed_ns, span_ns) = device.exposed_told();
     let (late_ns, _) = device.late_with_start();
+    let transfer = Transfer::of(facts, device);
     let (waits_ns, than) = match facts.matched.device(device.name) {
         Some(waits) => (waits.exposed_ns, ""),
         None => {
-            let above_fast_ns = exposed_ns.saturating_sub(transfer_ns(facts, device));
+            // (Where nothing tells which are alike, one that takes longer may only be larger.)
+            let alike = Alike::of(facts, device)
+                .map(|alike| (exposed_ns.saturating_sub(transfer.fast_ns), alike.words()));
             // (Where all of a size wait, the fast ones do, too, and the best rate of their group shows it.)
-            let told = waiting_told(facts, device).filter(|(ns, _)| *ns > above_fast_ns);
-            told.unwrap_or_else(|| (above_fast_ns, Alike::of(facts, device).words()))
+            waiting_told(facts, device).into_iter().chain(alike).max_by_key(|(ns, _)| *ns)?
         }
     };
     // (There the launches wait for data, and more work for each changes nothing.)
     let loading_ns = length(&both(&device.exposed(), device.held_by_loader()));
-    let most_ns = exposed_ns.saturating_sub(sooner_ns).saturating_sub(loading_ns).max(0);
+    let most_ns = exposed_ns.saturating_sub(sooner_ns).saturating_sub(loading_ns);
+    let most_ns = most_ns.saturating_sub(transfer.steady_ns).max(0);
     let behind_ns = waits_ns.min(exposed_ns.saturating_sub(sooner_ns));
     let behind_ns = behind_ns.saturating_sub(loading_ns).max(0);
     let share = behind_ns as f64 / span_ns.max(1) as f64;
@@ -46,8 +53,7 @@ pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
     }
     // (Where the ranks are not compared, what the collectives show is the least that they wait.)
     let is_exact = facts.matched.device(device.name).is_some();
-    // (Without sizes some may only be larger.)
-    let is_least = !is_exact && than != Alike::Kernels.words();
+    let is_least = !is_exact;
     let bound_ns = if is_exact { behind_ns } else { most_ns }.saturating_add(late_ns);
     let observation = format!(
         "Launches limit {} behind its communication: without any communication it would be done {} sooner at most, of {} that \
@@ -70,7 +76,7 @@ pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
                 why(facts, device, (waits_ns, than)),
                 match is_exact {
                     true => format!("The bound, an estimate, is this and {} of idle time before late launches.", time(late_ns)),
-                    false => rests_on(is_least, behind_ns, most_ns, late_ns),
+                    false => rests_on(&transfer, behind_ns, most_ns, late_ns),
                 },
                 device.where_it_waits(),
             ).trim_end())
@@ -84,22 +90,27 @@ pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
 }
 
 /// What the bound rests on where the ranks are not compared.
-fn rests_on(is_least: bool, behind_ns: i64, most_ns: i64, late_ns: i64) -> String {
+fn rests_on(transfer: &Transfer, behind_ns: i64, most_ns: i64, late_ns: i64) -> String {
     let late = time(late_ns);
-    if late_ns == 0 {
-        return format!(
-            "The bound, an estimate, is all {} of communication that is exposed while launches are late, as this file does not tell how much \
-             of it is waiting.",
-            time(most_ns)
-        );
-    }
-    format!(
-        "Together with {late} of idle time before late launches that is about {}{}; the bound, an estimate, is {late} and all {} of \
-         communication that is exposed while launches are late, as this file does not tell how much of it is waiting.",
-        time(behind_ns.saturating_add(late_ns)),
-        if is_least { " or more" } else { "" },
+    let steady = match transfer.steady_ns {
+        0 => String::new(),
+        ns => format!(
+            ", without {} of collectives that all take as long as others of their size",
+            time(ns)
+        ),
+    };
+    let most = format!(
+        "{} of communication that is exposed while launches are late{steady}: this file does not tell how much of it is waiting.",
         time(most_ns)
-    )
+    );
+    match late_ns {
+        0 => format!("The bound, an estimate, is all {most}"),
+        _ => format!(
+            "Together with {late} of idle time before late launches that is about {} or more; the bound, an estimate, is {late} and \
+             all {most}",
+            time(behind_ns.saturating_add(late_ns)),
+        ),
+    }
 }
 
 /// What shows that they wait, and for whom.
@@ -147,23 +158,22 @@ enum Alike {
     Places,
     /// The sizes of some, the places of the others (those in graphs).
     SizesAndPlaces,
-    /// Nothing is known.
-    Kernels,
 }
 
 impl Alike {
-    fn of(facts: &Facts<'_>, device: &Device<'_>) -> Self {
+    /// `None` where nothing is known.
+    fn of(facts: &Facts<'_>, device: &Device<'_>) -> Option<Self> {
         let own = || device.slices().filter(|one| one.is_communication);
         let is_sized = |one: &GpuSlice| facts.details.collective(one.slice.row).is_some();
         let n_sized = own().filter(|one| is_sized(one)).count();
         if n_sized == own().count() {
-            return Self::Sizes;
+            return Some(Self::Sizes);
         }
         let n = facts.iterations.as_ref().map_or(0, |iterations| iterations.list.len());
         match n_sized {
-            _ if n < LEAST_ALIKE => Self::Kernels,
-            0 => Self::Places,
-            _ => Self::SizesAndPlaces,
+            _ if n < LEAST_ALIKE => None,
+            0 => Some(Self::Places),
+            _ => Some(Self::SizesAndPlaces),
         }
     }
 
@@ -175,7 +185,6 @@ impl Alike {
             Self::SizesAndPlaces => {
                 "fast ones of the same kernels and sizes, or, without a recorded size, at the same place of the iterations"
             }
-            Self::Kernels => "fast ones of the same kernels (of any size: some may be larger)",
         }
     }
 }
@@ -183,46 +192,66 @@ impl Alike {
 /// What of the collectives of one kernel a collective is compared with.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Which<'a> {
-    /// All.
-    Any,
     /// Those of its size.
     Size(u32),
     /// Those at its place in iterations of its class: a decode step reduces less than a prefill.
     Place(&'a str, u32),
 }
 
-/// What the communication of a device would take if each kernel were as fast as the fast ones that are alike.
-fn transfer_ns(facts: &Facts<'_>, device: &Device<'_>) -> i64 {
-    let alike = Alike::of(facts, device);
-    let list = facts.iterations.iter().flat_map(|iterations| &iterations.list);
-    let mut list: Vec<(Interval, &str)> = list.map(|one| (one.window(), &*one.class)).collect();
-    trace::sort(&mut list);
-    let iteration = |at_ns: i64| list.partition_point(|((from, _), _)| *from <= at_ns);
-    let mut own: Vec<_> = device.slices().filter(|one| one.is_communication).collect();
-    let begun = |one: &GpuSlice| one.launch.map_or(one.slice.start_ns, |launch| launch.start_ns);
-    trace::sort_by_key(&mut own, |one| (begun(one), one.slice.row));
-    // By iteration and kernel: how many came before.
-    let mut places: BTreeMap<(usize, StringId), u32> = BTreeMap::new();
-    let mut times: BTreeMap<(StringId, Which<'_>), Vec<i64>> = BTreeMap::new();
-    for one in own {
-        let name = facts.trace.name(one.slice.row);
-        let which = match (alike, facts.details.collective(one.slice.row)) {
-            (Alike::Kernels, _) => Which::Any,
-            (_, Some(size)) => Which::Size(size),
-            (_, None) => {
-                let at = iteration(begun(one));
-                let place = places.entry((at, name)).or_default();
-                *place += 1;
-                let own = at.checked_sub(1).and_then(|at| list.get(at));
-                Which::Place(own.map_or("", |(_, class)| *class), *place)
+/// How much of the communication of a device is no waiting.
+#[derive(Default)]
+struct Transfer {
+    /// What it would take if each kernel were as fast as the fast ones that are alike.
+    fast_ns: i64,
+    /// The time of those of a size that all take as long: what waits for others takes now more and now less.
+    steady_ns: i64,
+}
+
+impl Transfer {
+    fn of(facts: &Facts<'_>, device: &Device<'_>) -> Self {
+        let list = facts.iterations.iter().flat_map(|iterations| &iterations.list);
+        let mut list: Vec<(Interval, &str)> = list.map(|one| (one.window(), &*one.class)).collect();
+        trace::sort(&mut list);
+        let iteration = |at_ns: i64| list.partition_point(|((from, _), _)| *from <= at_ns);
+        let mut own: Vec<_> = device.slices().filter(|one| one.is_communication).collect();
+        let begun =
+            |one: &GpuSlice| one.launch.map_or(one.slice.start_ns, |launch| launch.start_ns);
+        trace::sort_by_key(&mut own, |one| (begun(one), one.slice.row));
+        // By iteration and kernel: how many came before.
+        let mut places: BTreeMap<(usize, StringId), u32> = BTreeMap::new();
+        let mut times: BTreeMap<(StringId, Which<'_>), Vec<i64>> = BTreeMap::new();
+        for one in own {
+            let name = facts.trace.name(one.slice.row);
+            let which = match facts.details.collective(one.slice.row) {
+                Some(size) => Which::Size(size),
+                None => {
+                    let at = iteration(begun(one));
+                    let place = places.entry((at, name)).or_default();
+                    *place += 1;
+                    let own = at.checked_sub(1).and_then(|at| list.get(at));
+                    Which::Place(own.map_or("", |(_, class)| *class), *place)
+                }
+            };
+            times.entry((name, which)).or_default().push(one.slice.dur_ns());
+        }
+        let mut found = Self::default();
+        for ((_, which), mut own) in times {
+            trace::sort(&mut own);
+            let fast_ns = own.get(own.len() * FAST_PCT / 100).copied().unwrap_or_default();
+            let sum = |ns: i64, one: &i64| ns.saturating_add(*one);
+            found.fast_ns =
+                own.iter().map(|ns| fast_ns.min(*ns)).fold(found.fast_ns, |a, b| sum(a, &b));
+            if matches!(which, Which::Size(_)) && is_steady(&own) {
+                found.steady_ns = own.iter().fold(found.steady_ns, sum);
             }
-        };
-        times.entry((name, which)).or_default().push(one.slice.dur_ns());
+        }
+        found
     }
-    let fast = times.into_values().map(|mut own| {
-        trace::sort(&mut own);
-        let fast_ns = own.get(own.len() * FAST_PCT / 100).copied().unwrap_or_default();
-        own.iter().map(|ns| fast_ns.min(*ns)).sum::<i64>()
-    });
-    fast.sum()
+}
+
+/// Whether collectives, the shortest first, are enough and all take as long.
+fn is_steady(sorted_ns: &[i64]) -> bool {
+    let ends = sorted_ns.first().zip(sorted_ns.last());
+    sorted_ns.len() >= LEAST_STEADY
+        && ends.is_some_and(|(least, most)| *most as f64 <= STEADY * *least as f64)
 }

@@ -40,6 +40,7 @@ use timeline::launches::Launches;
 use wall::Wall;
 
 pub(crate) use devices::say_once;
+pub(crate) use row::PRINTED_PCT;
 pub use row::{FuseRow, FuseStatus, GainConfidence, PatternConfidence, Together};
 
 /// What is known of the program, beside the trace's events.

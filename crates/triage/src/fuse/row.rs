@@ -175,7 +175,7 @@ impl FuseRow {
 }
 
 /// A change that saves a smaller share of the GPU span is not printed, as it is no action of the diagnosis, in percent.
-const PRINTED_PCT: f64 = 1.0;
+pub(crate) const PRINTED_PCT: f64 = 1.0;
 
 /// What is missing where the work is fused already.
 const FUSED: &str = "fused already";

@@ -150,6 +150,7 @@ impl Device<'_, '_> {
             Cause::Sync => format!(
                 "; {part} falls in or after calls in which the CPU waits for the GPU, so no work is queued."
             ),
+            Cause::Paced if self.in_launches().is_some() => self.in_launches().unwrap_or_default(),
             Cause::Paced => format!(
                 "; {part} is in {} shorter than 1 ms, each before a late launch.",
                 self.paced_gaps(),
@@ -180,6 +181,22 @@ impl Device<'_, '_> {
             (imports, "imports Python modules, "),
         ];
         also.into_iter().filter(|(is_so, _)| *is_so).map(|(_, what)| what).collect()
+    }
+
+    /// That single launch calls, each longer than a millisecond, are a larger part than the gaps before launches; `None` where they are not.
+    fn in_launches(&self) -> Option<String> {
+        let calls = self.gaps.all.iter().filter_map(|gap| Some((gap, gap.in_launch()?)));
+        let ns_of = |times: Interval| times.1.saturating_sub(times.0);
+        let calls: Vec<(&Gap, i64)> = calls.map(|(gap, times)| (gap, ns_of(times))).collect();
+        let ns = calls.iter().fold(0_i64, |sum, (_, ns)| sum.saturating_add(*ns));
+        let (gap, _) =
+            calls.iter().max_by_key(|(_, ns)| *ns).filter(|_| ns > self.explained.ns())?;
+        let name = self.trace.name_text(gap.launch?);
+        let calls = match calls.len() {
+            1 => format!("one call of {name}"),
+            n => format!("{n} launch calls, most of it in {name}"),
+        };
+        Some(format!("; for {} of it the CPU is in {calls}.", units::time(ns)))
     }
 
     fn paced_gaps(&self) -> String {

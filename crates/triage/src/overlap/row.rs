@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::context::OverlapContext;
 use super::risk::Risk;
 use super::verdict::Verdict;
+use crate::fuse::PRINTED_PCT;
 use crate::priority::Priority;
 use crate::stages::Stage;
 use crate::words;
@@ -88,10 +89,16 @@ pub struct OverlapRow {
 }
 
 impl OverlapRow {
-    /// Whether anything is advised. Markdown documents print only these rows; the page and artifacts have all.
+    /// Whether anything is advised. The page and artifacts have all rows.
     #[must_use]
     pub fn is_advice(&self) -> bool {
         self.priority.is_some()
+    }
+
+    /// Whether documents print it: a change that saves less than that is no action of the diagnosis.
+    #[must_use]
+    pub fn is_printed(&self) -> bool {
+        self.is_advice() && self.savings_pct.is_some_and(|pct| pct >= PRINTED_PCT)
     }
 
     /// Whether pinned memory is advised, for what a data loader makes or for another tensor.
