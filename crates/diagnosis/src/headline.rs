@@ -27,7 +27,7 @@ pub(crate) const SLOWED_PYTHON: &str =
 
 /// Of a GPU that has work and does not run it.
 pub(crate) const BLOCKED: &str =
-    "stands still with work queued, which waits for something that may not be in the file";
+    "is idle, with work queued behind something that may not be in the file,";
 
 /// The same where the file shows that the CPU was ahead before.
 pub(crate) const QUEUED: &str = "was queued when the recording began";
@@ -121,7 +121,7 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
     if most.part == WallPart::Unexplained && no_cpu {
         // (Calls alone are what a recording of the GPU has.)
         return Some(format!(
-            "{gpu} stands still for {share} of {whole} ({ns}), and the file does not show why: no ops were recorded. Record with \
+            "{gpu} is idle for {share} of {whole} ({ns}), and the file does not show why: no ops were recorded. Record with \
              activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], after a few warm-up iterations."
         ));
     }
@@ -370,32 +370,32 @@ fn state(facts: &Facts<'_>, most: &WallRow) -> Option<Cow<'static, str>> {
         WallPart::Communication => "runs no kernel but communication",
         WallPart::Copies => "runs nothing but copies",
         WallPart::DataLoading => "waits for the data loader",
-        WallPart::HostCompute => "waits for work on the CPU",
-        WallPart::Launch => "stands still in the gaps between launches",
-        WallPart::Start => "stands still between the launch of a kernel and its start",
+        WallPart::HostCompute => "is idle during CPU work",
+        WallPart::Launch => "is idle in the gaps between launches",
+        WallPart::Start => "is idle between the launch of a kernel and its start",
         WallPart::HostWaits => {
-            "stands still in and right after calls in which the CPU waits for it,"
+            "is idle during and right after calls in which the CPU waits for it,"
         }
-        WallPart::Allocation => "waits while the CPU allocates or frees memory",
+        WallPart::Allocation => "is idle while the CPU allocates or frees memory,",
         WallPart::Loading => match sets_up(facts, most) {
             Some(sets) => {
                 let sets = sets.clause();
-                let text = format!("waits while {sets}, code is loaded and libraries are set up");
+                let text =
+                    format!("is idle while {sets}, code is loaded and libraries are set up,");
                 return Some(text.into());
             }
-            None => "waits while the CPU loads code and sets libraries up",
+            None => "is idle while the CPU loads code and sets up libraries,",
         },
         WallPart::Profiler => "waits for the profiler",
-        WallPart::Between => "stands still in its own pauses between queued kernels",
+        WallPart::Between => "is idle in pauses between queued kernels",
         WallPart::Queued => BLOCKED,
         WallPart::Unexplained => match in_ranges(facts, most) {
             Some(ranges) => {
                 let named = ranges.named();
-                let text =
-                    format!("stands still in {named}, where no op, call or frame is recorded,");
+                let text = format!("is idle in {named}, where no op, call or frame is recorded,");
                 return Some(text.into());
             }
-            None => "stands still while no op, call or frame is recorded on the CPU",
+            None => "is idle while no op, call or frame is recorded on the CPU",
         },
     };
     Some(text.into())

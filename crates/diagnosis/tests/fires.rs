@@ -51,7 +51,7 @@ fn a_cache_that_grows_is_told_where_no_step_says_whether_it_goes_on() {
     };
     let told = with("aten::empty", "cudaMalloc").unwrap();
     assert!(
-        told.contains(" stands still for 2.00 ms (") && told.contains("(1 call allocates)"),
+        told.contains(" is idle for 2.00 ms (") && told.contains("(1 call allocates)"),
         "{told}"
     );
     assert_eq!(with("MyLibrary::run", "cudaMalloc"), None, "no memory of PyTorch's");

@@ -35,8 +35,7 @@ fn idle_time_in_an_annotation_of_the_program_names_it() {
     };
     let own = with(Some(("evaluate", 1)));
     let headline = own.headline.as_deref().unwrap();
-    let expected =
-        "The GPU stands still in evaluate, where no op, call or frame is recorded, for 72";
+    let expected = "The GPU is idle in evaluate, where no op, call or frame is recorded, for 72";
     assert!(headline.starts_with(expected), "{headline}");
     let [finding] = found(&own, "M3")[..] else { panic!("{:?}", own.findings) };
     assert_eq!((finding.verdict, finding.bound_ns), ("in_annotations", Some(14 * MS)));
@@ -115,8 +114,8 @@ fn loads(loads_ms: i64) -> Diagnosis {
 fn a_loader_on_the_critical_path_has_the_communication_that_runs_meanwhile() {
     let slow = loads(99);
     let [finding] = found(&slow, "M9")[..] else { panic!("{:?}", slow.findings) };
-    let expected = "The data loader is on the critical path for 400 ms (76.9% of its span): the GPU stands still for 200 ms of it, \
-                    and only communicates for 200 ms.";
+    let expected = "The data loader is on the critical path for 400 ms (76.9% of its span): the GPU is idle for 200 ms of it, and only \
+                    communicates for 200 ms.";
     assert_eq!(finding.observation, expected);
     assert!(
         slow.headline.as_deref().unwrap().starts_with("The data loader is on the critical path")
@@ -215,7 +214,7 @@ fn idle_time_within_one_call_names_it() {
     let findings = found(&slow, "M3");
     let one = findings.iter().find(|one| one.verdict == "in_one_call").unwrap();
     let expected =
-        "The GPU stands still for 5.00 ms (5.3% of its span) within one call of cudaGraphLaunch.";
+        "The GPU is idle for 5.00 ms (5.3% of its span) within one call of cudaGraphLaunch.";
     assert_eq!((one.observation.as_str(), one.meaning.as_str()), (expected, ""));
     assert!(found(&with(20_000), "M3").iter().all(|one| one.verdict != "in_one_call"));
 }
@@ -378,7 +377,7 @@ fn late_launches_in_short_and_long_gaps_are_one_figure_of_the_first_sentence() {
     let all = "The GPU is idle for 81.9% of its span (14.7 ms) because the CPU launches work late.";
     assert!(said.starts_with(all), "{said}");
     assert!(
-        with(0, 0).starts_with("The GPU stands still in the gaps between launches"),
+        with(0, 0).starts_with("The GPU is idle in the gaps between launches"),
         "{}",
         with(0, 0)
     );

@@ -55,10 +55,7 @@ fn the_wait_for_a_copy_goes_away_with_it() {
     let late = copied("Pageable", H100, 1_210);
     let own = of_copies(&late);
     assert_eq!(own.bound_ns, Some(1_200 * US), "until the next kernel: {own:?}");
-    assert!(
-        own.meaning.contains("Counted, too, are 200 µs in which the GPU stands still"),
-        "{own:?}"
-    );
+    assert!(own.meaning.contains("Counted, too, are 200 µs in which the GPU is idle"), "{own:?}");
 }
 
 #[test]

@@ -98,7 +98,7 @@ fn a_late_rank_costs_only_what_the_launches_of_the_others_let_go_away() {
     let (fixture, details) = two_ranks(false);
     let found = diagnosed(&fixture.finish(), &details);
     let headline = found.headline.unwrap_or_default();
-    assert!(headline.starts_with("GPU 1 stands still in the gaps between launches"), "{headline}");
+    assert!(headline.starts_with("GPU 1 is idle in the gaps between launches"), "{headline}");
     let costs = "GPU 1 is the last to join 3 of 3 collectives, which costs 500 µs at most (22.8% of the wall time of GPU 1): GPU 0 waits \
                  for it for 1.20 ms, but its own launches come no earlier.";
     assert!(headline.ends_with(costs), "{headline}");

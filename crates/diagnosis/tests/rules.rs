@@ -640,7 +640,7 @@ fn products_of_a_matrix_and_a_vector_read_each_weight_for_one_row() {
         "void gemv2T_kernel_val<int, int, __half, __half, __half, float, 128, 16, 4, 4, false>(P)";
     assert_eq!(with(gemv, 300_000, 310_000), ["matrix_vector"]);
     assert!(with(gemv, 30_000, 310_000).is_empty(), "a small part of the time");
-    assert!(with(gemv, 300_000, 9_000_000).is_empty(), "the GPU stands still");
+    assert!(with(gemv, 300_000, 9_000_000).is_empty(), "the GPU is idle");
     assert!(with("void gemm_kernel<float>(P)", 300_000, 310_000).is_empty());
 }
 
@@ -1004,8 +1004,7 @@ fn a_wait_late_in_a_gap_counts_from_its_start() {
     launch(&mut fixture, "k", 2, 21_000_000, 21_004_000, 50_000_000);
     let found = diagnosis(fixture);
     let waits = found.findings.iter().find(|finding| finding.rule.id() == "M5").unwrap();
-    let said =
-        "waits for the GPU in 2 calls for 9.05 ms; the GPU stands still for 2.00 ms from them";
+    let said = "waits for the GPU in 2 calls for 9.05 ms; the GPU is idle for 2.00 ms from them";
     assert!(waits.observation.contains(said), "{}", waits.observation);
 }
 
@@ -1062,7 +1061,7 @@ fn what_the_cpu_does_after_a_wait_is_told_beside_the_wait() {
     let found = diagnosis(fixture);
     let waits = found.findings.iter().find(|finding| finding.rule.id() == "M5").unwrap();
     assert!(
-        waits.observation.contains("stands still for 9.00 ms from them to its next work, "),
+        waits.observation.contains("is idle for 9.00 ms from them to its next work, "),
         "{}",
         waits.observation
     );

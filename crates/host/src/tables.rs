@@ -185,7 +185,7 @@ impl Row for GapRow {
     const COLUMNS: &'static [Column<Self>] = columns! {
         device "Device" Text "Device id." |row| row.device.as_str().into();
         start_ns "Start" Instant "Start of the gap, on the clock of the file." |row| or_missing(row.start_ns, Cell::Instant);
-        dur_ns "Length" Time "Time in which the device stood still." |row| Cell::Ns(row.dur_ns);
+        dur_ns "Length" Time "Time in which the device was idle." |row| Cell::Ns(row.dur_ns);
         queued_ns "Queued" Time "The part in which the next kernel or copy had already been launched." |row| or_missing(row.queued_ns, Cell::Ns);
         host "CPU before the launch" Path "The innermost op, Python function or call on the launching thread when the launch was over." |row| or_missing(row.host.as_deref(), Into::into);
         middle "CPU in the middle" Path "The innermost op, Python function or call on the launching thread in the middle of the gap." |row| or_missing(row.middle.as_deref(), Into::into);
@@ -354,7 +354,7 @@ impl HostReport {
             }));
         }
         let table = Table::of("gaps", "The ten longest gaps of each device", &rows)
-            .when_empty("No device stands still between two GPU slices.");
+            .when_empty("No device is idle between two GPU slices.");
         crate::idle::add(&self.idle_places, self.python.n > 0, &mut section);
         section.tables.push(table.preview(PREVIEW));
         section

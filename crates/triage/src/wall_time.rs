@@ -223,7 +223,7 @@ impl Row for WallRow {
             key: "part",
             title: "Wall time",
             unit: Unit::Text,
-            help: "What the device does, or why it stands still. Each moment belongs to the first part that covers it.",
+            help: "What the device does, or why it is idle. Each moment belongs to the first part that covers it.",
             cell: |row| Cell::Word {
                 id: row.part.id().into(),
                 label: row.part.title().into(),

@@ -53,7 +53,7 @@ impl Device<'_> {
             return (0, String::new());
         }
         let around = format!(
-            " Counted, too, are {} in which {} stands still while the CPU prepares such a copy, or until it has launched what follows.",
+            " Counted, too, are {} in which {} is idle while the CPU prepares such a copy, or until it has launched what follows.",
             time(idle_ns),
             self.name_within()
         );

@@ -74,7 +74,7 @@ fn grows(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
     let row = device.wall(WallPart::Allocation).filter(|row| row.share_pct >= LEAST_GROWTH_PCT)?;
     let n = mallocs_of_cache(facts);
     let text = format!(
-        "{} stands still for {} ({} of {}) while the CPU allocates memory of the driver, or frees it ({}).",
+        "{} is idle for {} ({} of {}) while the CPU allocates memory of the driver, or frees it ({}).",
         device.title(),
         time(row.total_ns),
         percent(row.share_pct),
@@ -147,8 +147,8 @@ fn without_cache(facts: &Facts<'_>, n_mallocs: u64, malloc: StringId) -> Vec<Fin
     let of_device = |device: Device<'_>| {
         let row = device.wall(WallPart::Allocation)?;
         let text = format!(
-            "{} calls of {} allocate memory of the driver: PyTorch's cache of memory is off. {} stands still for {} ({} of {}) \
-             while the CPU allocates or frees.",
+            "{} calls of {} allocate memory of the driver: PyTorch's cache of memory is off. {} is idle for {} ({} of {}) while the CPU \
+             allocates or frees.",
             count(n_mallocs),
             facts.slices.trace.strings.get(malloc),
             device.title(),

@@ -59,7 +59,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 None => "Calls that load code, allocate or free cover".to_owned(),
             };
             let text = format!(
-                "{} {} of the {} in which {} stands still ({}).",
+                "{} {} of the {} in which {} is idle ({}).",
                 what,
                 time(covered),
                 time(idle),

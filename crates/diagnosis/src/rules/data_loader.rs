@@ -59,8 +59,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             let title = device.title();
             let text = match is_more {
                 true => format!(
-                    "The data loader is on the critical path for {} ({of} of {whole}): {} stands still for {} of it, and only communicates \
-                     for {}.",
+                    "The data loader is on the critical path for {} ({of} of {whole}): {} is idle for {} of it, and only communicates for \
+                     {}.",
                     time(bound_ns),
                     lower(&title),
                     time(length(&without(held, facts.gpu.busy(device.id())))),

@@ -24,7 +24,7 @@ pub fn check(device: &Device<'_>) -> Option<Finding> {
     }
     let idle_ns = length(&both(&device.gaps_told(), &times));
     let text = format!(
-        "DistributedDataParallel broadcasts the model's buffers at the beginning of {}, which takes the CPU {}; {} stands still for {} of it.",
+        "DistributedDataParallel broadcasts the model's buffers at the beginning of {}, which takes the CPU {}; {} is idle for {} of it.",
         plural(times.len() as u64, "forward pass", "forward passes"),
         time(length(&times)),
         lower(&device.title()),

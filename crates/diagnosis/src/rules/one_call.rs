@@ -28,7 +28,7 @@ pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
         return None;
     }
     let text = format!(
-        "{} stands still for {} ({} of {}) within one call of {name}.",
+        "{} is idle for {} ({} of {}) within one call of {name}.",
         device.title(),
         time(ns),
         percent(100.0 * share),

@@ -94,10 +94,11 @@ fn layouts(facts: &Facts<'_>) -> Vec<i64> {
 }
 
 /// What faster products bring where the GPUs stand still for most of the time.
-const WAITS: &str = "The GPU stands still for most of the time: faster products shorten the run only once it does not.";
+const WAITS: &str =
+    "The GPU is idle most of the time: faster products shorten the run only once it is not.";
 
 /// The same where that may be so only because it is recorded.
-const SLOWED: &str = "The GPU stands still for most of the recording; without the profiler its own work may be the limit, and faster products \
+const SLOWED: &str = "The GPU is idle for most of the recording; without the profiler its own work may be the limit, and faster products \
                       shorten it.";
 
 /// Whether the GPUs work for most of the time: else faster products shorten nothing.

@@ -70,7 +70,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             places(&rows),
             match idle_ns {
                 0 => "it has work all the while".to_owned(),
-                ns => format!("it stands still for {} during them", time(ns)),
+                ns => format!("it is idle for {} during them", time(ns)),
             }
         );
         let finding = Finding::fact(

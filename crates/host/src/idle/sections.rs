@@ -48,14 +48,14 @@ impl Row for IdleRow {
             key: "total_ns",
             title: "GPU waits",
             unit: Unit::Time,
-            help: "Time in which the device stands still until the launch of what comes next, while the launching thread is here. Steps count from their start to their end.",
+            help: "Time in which the device is idle until the launch of what comes next, while the launching thread is here. Steps count from their start to their end.",
             cell: |row| Cell::Ns(row.total_ns),
         },
         Column {
             key: "share_pct",
             title: "Share of waiting for the CPU",
             unit: Unit::Percent,
-            help: "Of all time in which the device stands still until a launch.",
+            help: "Of all time in which the device is idle until a launch.",
             cell: |row| Cell::Percent(row.share_pct),
         },
         Column {
