@@ -15,7 +15,7 @@ use work::largest_work;
 
 /// What frames of Python do to the CPU's part of the time; M23 need not say it again.
 pub(crate) const STACKS: &str =
-    " Recording Python stacks slows the CPU: without them, this is shorter.";
+    " Recording Python stacks slows the CPU: without stacks this would be shorter.";
 
 /// What recording may do to it.
 pub(crate) const SLOWED: &str =
@@ -253,7 +253,7 @@ fn recorded(facts: &Facts<'_>, findings: &[Finding], most: &WallRow) -> String {
     match device.map_or(0, |device| device.queued_before_ns()) {
         ns if ns > 0 && is_of_cpu(most.part) && !is_one_work => {
             format!(
-                " {} of GPU work {QUEUED}: the CPU was ahead then, and may be without the profiler.",
+                " {} of GPU work {QUEUED}: the CPU was ahead then, and may stay ahead without the profiler.",
                 time(ns)
             )
         }
@@ -316,11 +316,9 @@ fn computes(facts: &Facts<'_>, findings: &[Finding], most: &WallRow) -> Option<S
     };
     let rest = if let Some(differ) = findings.iter().find(differ) {
         let range = differ.evidence.first().map_or("", |evidence| &evidence.value);
-        format!(
-            "; equal launches of one kernel take {range}: what delays them is not in this file."
-        )
+        format!("; equal launches of one kernel take {range}, and the file does not show why.")
     } else if most.share_pct < SECOND_PCT || most.part == WallPart::Compute {
-        ": only less or faster GPU work makes it shorter.".to_owned()
+        ": only less or faster GPU work would shorten it.".to_owned()
     } else {
         format!("; next is {} with {}.", lower(most.part.title()), percent(most.share_pct))
     };
@@ -353,8 +351,8 @@ fn by_launches(facts: &Facts<'_>, findings: &[Finding], most: &WallRow) -> Optio
         false => gpu_of(facts, most),
     };
     Some(format!(
-        "Launches limit {gpu}: it runs no kernel but communication for {} of {} ({}), but without any communication it would be done \
-         {} sooner at most.{}",
+        "Launches limit {gpu}: it runs only communication kernels for {} of {} ({}), but removing all communication would save at most \
+         {}.{}",
         percent(most.share_pct),
         facts.whole(),
         time(most.total_ns),
@@ -367,8 +365,8 @@ fn by_launches(facts: &Facts<'_>, findings: &[Finding], most: &WallRow) -> Optio
 fn state(facts: &Facts<'_>, most: &WallRow) -> Option<Cow<'static, str>> {
     let text = match most.part {
         WallPart::Compute => return None,
-        WallPart::Communication => "runs no kernel but communication",
-        WallPart::Copies => "runs nothing but copies",
+        WallPart::Communication => "runs only communication kernels",
+        WallPart::Copies => "runs only copies",
         WallPart::DataLoading => "waits for the data loader",
         WallPart::HostCompute => "is idle during CPU work",
         WallPart::Launch => "is idle in the gaps between launches",
@@ -410,7 +408,7 @@ fn waiting(facts: &Facts<'_>, most: &WallRow) -> String {
             let late = match wait.saves_ns.filter(|ns| ns.saturating_mul(2) < wait.ns) {
                 Some(ns) => {
                     // (Those of this rank, or of the next to last one.)
-                    format!(", which costs {} at most: other launches come no earlier", time(ns))
+                    format!(", which costs at most {}: other launches come no earlier", time(ns))
                 }
                 None => String::new(),
             };

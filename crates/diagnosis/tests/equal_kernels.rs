@@ -52,7 +52,8 @@ fn equal_products_that_differ_many_times_are_delayed_by_something_else() {
     // Six times the fastest.
     assert!(told.meaning.contains("of its kind, 600 µs: an estimate"), "{told:?}");
     let headline = found.headline.as_deref().unwrap();
-    let said = "; equal launches of one kernel take 100 µs to 2.00 ms: what delays them is not in this file.";
+    let said =
+        "; equal launches of one kernel take 100 µs to 2.00 ms, and the file does not show why.";
     assert!(headline.contains(said), "{headline}");
     assert!(!headline.contains("only less or faster GPU work"), "{headline}");
 }

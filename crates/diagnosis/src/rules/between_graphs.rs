@@ -53,7 +53,7 @@ pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
         .on(device.name)
         .bound(total_ns)
         .means(
-            "The CPU prepares the next pass only when it has the result of the last one: meanwhile the GPU has nothing to do.",
+            "The CPU prepares the next pass only once it has the result of the last one; until then the GPU has nothing to run.",
         )
         .with("wall", "idle from waits to graphs", time(total_ns))
         .with("runtime.sync.longest", "the call that waits", between.wait);

@@ -123,7 +123,7 @@ fn saved(device: &Device<'_>, bound_ns: i64) -> (i64, String) {
     let saved_ns = bound_ns.max(loads_ns.min(idle_ns));
     let hides = match saved_ns > bound_ns {
         true => format!(
-            "It runs for {} in all: without it, the GPU's work during it comes earlier, too. ",
+            "It runs for {} in all: without it, the GPU's work during it would come earlier, too. ",
             time(loads_ns)
         ),
         false => String::new(),

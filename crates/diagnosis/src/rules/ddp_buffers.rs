@@ -37,8 +37,8 @@ pub fn check(device: &Device<'_>) -> Option<Finding> {
             .on(device.name)
             .bound(saved_ns)
             .means(
-                "It copies each buffer by an op of its own, and the model begins after it. The bound, an estimate, is how much sooner the \
-                 GPU would be done without these ops and their kernels.",
+                "Each buffer takes a copy op of its own, and the model begins after them. The bound, an estimate, is how much sooner the \
+                 GPU would finish without these ops and their kernels.",
             )
             .with("wall", "idle time while buffers are broadcast", time(idle_ns)),
     )

@@ -108,7 +108,7 @@ fn computes(facts: &Facts<'_>) -> bool {
 
 /// The same where a replay of the launches says that it saves too little to advise it, and the GPU waits for them.
 const LAUNCHES_LIMIT: &str =
-    "The GPU waits for launches: faster products shorten the run only once these come sooner.";
+    "The GPU waits for launches: faster products shorten the run only once launches come sooner.";
 
 /// From this share of its wall time on in which a device waits for launches, they limit it, in percent.
 const LATE_PCT: f64 = 20.0;
