@@ -148,8 +148,8 @@ fn without_names(coverage: &Coverage) -> Option<String> {
     let share_pct = percent(coverage.bare_ns, coverage.total_ns);
     (share_pct >= BARE_PCT).then(|| {
         format!(
-            "TorchInductor gives {} of the GPU time no kernel names of its own (triton__...), so that what these kernels do is \
-             not known. Set torch._inductor.config.triton.unique_kernel_names = True, and record again.",
+            "TorchInductor gives {} of the GPU time no kernel names of its own (triton__...), so what these kernels do is unknown. Set \
+             torch._inductor.config.triton.unique_kernel_names = True, and record again.",
             units::percent(share_pct)
         )
     })
@@ -360,7 +360,7 @@ mod tests {
             let said = said(fixture);
             said.into_iter().find(|text| text.starts_with("The CPU limits the run")).unwrap()
         };
-        assert!(caution(30_000).ends_with("without them, the GPU's own work may be the limit."));
+        assert!(caution(30_000).ends_with("without stacks, the GPU's own work may be the limit."));
         assert!(caution(5_000).ends_with("confirm this in a trace without with_stack."));
     }
 
@@ -432,7 +432,7 @@ mod tests {
         assert_eq!((window_ns, busy_ns), (window, busy));
         let all = "The largest part of GPU time goes to Communication (50.0%), then GEMM (50.0%).";
         assert!(counted.iter().any(|text| text == all), "{counted:?}");
-        let early = ", with what was launched before profiling";
+        let early = ", including work launched before profiling";
         assert!(said[0].contains(early) != counted[0].contains(early), "{said:?} {counted:?}");
         assert_eq!(said[0].replace(early, ""), counted[0].replace(early, ""));
         assert_eq!(said[1], counted[1]);

@@ -115,7 +115,7 @@ impl WallPart {
     #[must_use]
     pub const fn meaning(self) -> &'static str {
         match self {
-            Self::Compute => "a kernel runs that is no communication",
+            Self::Compute => "a kernel other than communication runs",
             Self::Communication => "communication runs, and no other kernel",
             Self::Copies => "copies or fills run, and no kernel",
             Self::DataLoading => "the CPU is in a data loader",
@@ -131,14 +131,14 @@ impl WallPart {
             Self::HostWaits => {
                 "the CPU is in a call that waits for the GPU; in gaps below 1 ms also after it, for as long as the call took at most"
             }
-            Self::Allocation => "the CPU allocates or frees memory of the driver",
-            Self::Loading => "the CPU compiles, loads or imports code, or sets a library up",
+            Self::Allocation => "the CPU is in driver calls that allocate or free memory",
+            Self::Loading => "the CPU compiles, loads or imports code, or sets up a library",
             Self::Profiler => "the profiler works",
             Self::Between => {
                 "a gap below 50 µs whose next kernel or copy was queued long before, or is a node of the same graph"
             }
             Self::Queued => {
-                "the next kernel or copy had been launched: it waits for other work, which the file may not hold"
+                "the next kernel or copy had been launched: it waits for other work, which may not be in the file"
             }
             Self::Unexplained => "no op, call or frame is recorded on the CPU",
         }
@@ -248,7 +248,7 @@ impl Row for WallRow {
             key: "share_rest_pct",
             title: "Share without queued work",
             unit: Unit::Percent,
-            help: "The same of the window without the time in which work was queued behind what the file does not hold.",
+            help: "The same, of the window without the time in which work was queued.",
             cell: |row| {
                 row.share_rest_pct
                     .map_or_else(|| Cell::missing("left out of the window"), Cell::Percent)
