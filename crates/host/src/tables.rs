@@ -156,7 +156,7 @@ impl Row for FlopsTableRow {
         uncovered "Without sizes" Count "Calls whose input sizes are not recorded, or do not fit the formula." |row| Cell::Count(row.uncovered);
         gflop "GFLOP" Text "Multiplications and additions in billions; bias additions do not count." |row| row.gflop.as_str().into();
         device_ns_with_flops "GPU time" Time "GPU time of counted calls." |row| Cell::Ns(row.device_ns_with_flops);
-        tflops "TFLOP/s" Text "Operations by GPU time." |row| or_missing(row.tflops.as_deref(), Into::into);
+        tflops "TFLOP/s" Text "Operations / GPU time." |row| or_missing(row.tflops.as_deref(), Into::into);
     };
 }
 
@@ -296,7 +296,7 @@ impl HostReport {
         let n = stats.n;
         if n == 1 {
             return Some(format!(
-                "One step of {}: neither a spread nor a cold first step can be told.",
+                "One step of {}: it shows neither a spread nor a cold first step.",
                 time(figures.sum_ns)
             ));
         }

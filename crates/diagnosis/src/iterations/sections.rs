@@ -327,7 +327,7 @@ impl Iterations {
         let cold = match (self.list.len(), cold) {
             (1, 0) => String::new(),
             (..=3, 0) if self.is_even() => String::new(),
-            (..=3, 0) => "; they are too few to tell whether the first is cold".to_owned(),
+            (..=3, 0) => "; too few to tell whether the first is cold".to_owned(),
             (_, 0) => String::new(),
             (_, 1) => format!("; 1{place} is cold and excluded from the figures"),
             (_, cold) => format!("; {cold}{place} are cold and excluded from the figures"),

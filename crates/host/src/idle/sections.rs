@@ -41,7 +41,7 @@ impl Row for IdleRow {
             key: "name",
             title: "The launching thread is in",
             unit: Unit::Path,
-            help: "The line of Python that says most of those around the innermost function, or the innermost op.",
+            help: "The most telling Python line around the innermost function, or the innermost op.",
             cell: |row| row.name.as_str().into(),
         },
         Column {
@@ -117,12 +117,7 @@ pub(crate) fn add(
     };
     if has_frames {
         let lines = of(|device, places| {
-            rows(
-                device,
-                places,
-                &places.lines,
-                ("(no line that says anything)", places.outside_lines_ns),
-            )
+            rows(device, places, &places.lines, ("(no telling line)", places.outside_lines_ns))
         });
         let table = Table::of("idle_lines", "The GPU waits for the CPU, by line of Python", &lines)
             .when_empty("No device waits for the CPU.");
