@@ -320,7 +320,7 @@ fn computes(facts: &Facts<'_>, findings: &[Finding], most: &WallRow) -> Option<S
     } else if most.share_pct < SECOND_PCT || most.part == WallPart::Compute {
         ": only less or faster GPU work would shorten it.".to_owned()
     } else {
-        format!("; next is {} with {}.", lower(most.part.title()), percent(most.share_pct))
+        format!("; next is {} ({}).", lower(most.part.title()), percent(most.share_pct))
     };
     Some(format!(
         "{} computes for {} of {}{rest}{}{}",

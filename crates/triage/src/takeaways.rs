@@ -148,7 +148,7 @@ fn without_names(coverage: &Coverage) -> Option<String> {
     let share_pct = percent(coverage.bare_ns, coverage.total_ns);
     (share_pct >= BARE_PCT).then(|| {
         format!(
-            "TorchInductor gives {} of the GPU time no kernel names of its own (triton__...), so what these kernels do is unknown. Set \
+            "{} of the GPU time is in TorchInductor kernels without unique names (triton__...), so what they do is unknown. Set \
              torch._inductor.config.triton.unique_kernel_names = True, and record again.",
             units::percent(share_pct)
         )
@@ -392,7 +392,10 @@ mod tests {
             said[0],
             "Most GPU time goes to kernels of no known category (75.0%), then GEMM (25.0%)."
         );
-        assert!(said[1].starts_with("TorchInductor gives 75.0% of the GPU time no"), "{said:?}");
+        assert!(
+            said[1].starts_with("75.0% of the GPU time is in TorchInductor kernels"),
+            "{said:?}"
+        );
     }
 
     #[test]

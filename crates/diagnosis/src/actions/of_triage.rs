@@ -113,7 +113,7 @@ fn advised(facts: &Facts<'_>) -> Vec<Action> {
             validation: row.check.clone(),
             check: Place {
                 path: "fuse".to_owned(),
-                what: "GPU time of these kernels".to_owned(),
+                what: "GPU time of the kernels concerned".to_owned(),
                 now: report::units::time(row.related_ns),
             },
         })

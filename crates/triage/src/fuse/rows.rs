@@ -79,7 +79,7 @@ pub(super) fn rows(
     let notes = [
         list(
             small,
-            "Found, but not advised because at most 0.5% of the GPU span or 10 µs would go away",
+            "Found, but not advised because at most 0.5% of the GPU span or 10 µs would be saved",
         ),
         list(
             little,
@@ -87,7 +87,7 @@ pub(super) fn rows(
         ),
         list(
             unknown,
-            "Found, but not advised because convolutions that take longer than what would go away run other kernels then, faster or slower",
+            "Found, but not advised because convolutions that take longer than the saving would then run other kernels, faster or slower",
         ),
         list(
             impossible,

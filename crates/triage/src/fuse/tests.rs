@@ -417,8 +417,8 @@ fn stages_are_apart_and_small_rows_are_counted() {
     assert_eq!(
         small.note.as_deref(),
         Some(
-            "Found, but not advised because at most 0.5% of the GPU span or 10 µs would go away: Fill or reduction around \
-             split-K GEMMs (K14)."
+            "Found, but not advised because at most 0.5% of the GPU span or 10 µs would be saved: Fill or reduction around split-K GEMMs \
+             (K14)."
         )
     );
 }

@@ -418,7 +418,10 @@ impl Device<'_, '_> {
         match &gaps[..] {
             [gap] => {
                 let begun_ns = gap.times.0.saturating_sub(self.zero_ns);
-                format!("{time} ({share}) from {} on{cold}{place}{there}", units::time(begun_ns))
+                format!(
+                    "{time} ({share}) starting at {}{cold}{place}{there}",
+                    units::time(begun_ns)
+                )
             }
             several => {
                 format!("{} adding up to {time} ({share}){cold}{place}{there}", several.len())

@@ -87,7 +87,10 @@ fn batch_norms_and_poolings_do_not_go_away_with_the_layout_changes() {
     let more = steps((8, 0), &more, &more);
     assert_eq!(layout_change(&more), None);
     let note = more.fuse_note.unwrap_or_default();
-    assert!(note.contains("run other kernels then, faster or slower: Layout changes"), "{note}");
+    assert!(
+        note.contains("would then run other kernels, faster or slower: Layout changes"),
+        "{note}"
+    );
     // (Norms may take longer: they say nothing of the convolutions.)
     let norms = [TRANSPOSED, &[NORM; 3], &[WINOGRAD]].concat();
     assert!(layout_change(&steps((8, 0), &norms, &norms)).is_some());
