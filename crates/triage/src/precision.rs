@@ -192,8 +192,8 @@ impl PlainTime {
         if shorter_ns < least_ns {
             let gone_ns = shorter_ns.saturating_add(self.paced_ns);
             let text = format!(
-                "If they become faster by {ratio}, the time in which they run alone falls by {}; until the workers keep up, {} of that \
-                 only lengthens the waits for them.",
+                "If they speed up by {ratio}, the time in which they run alone falls by {}; until the workers keep up, {} of that only \
+                 lengthens the waits for them.",
                 units::time(gone_ns),
                 units::time(self.paced_ns)
             );
@@ -201,8 +201,8 @@ impl PlainTime {
         }
         if most_ns < least_ns {
             let text = format!(
-                "If they become faster by {ratio}, the time in which they run alone falls by {}; in the recording, late launches delay \
-                 what follows.",
+                "If they speed up by {ratio}, the time in which they run alone falls by {}; in the recording, late launches delay what \
+                 follows.",
                 units::time(shorter_ns)
             );
             let counts = Counts::WithoutLateLaunches;
@@ -212,8 +212,8 @@ impl PlainTime {
         // (Where all of it is saved, no wait is in the way.)
         if part < ALL_PCT && percent(saved_ns, most_ns) < ALL_PCT {
             let text = format!(
-                "If they become faster by {ratio}, this saves {} to {}: the CPU waits for several streams, and the file does not show \
-                 which wait is for which.",
+                "If they speed up by {ratio}, this saves {} to {}: the CPU waits for several streams, and the file does not show which \
+                 wait is for which.",
                 units::time(saved_ns),
                 units::time(most_ns),
             );
@@ -228,7 +228,7 @@ impl PlainTime {
             false => String::new(),
         };
         let text = format!(
-            "If they become faster by {ratio}, this saves {} ({} of {}); where memory limits them, it saves less.{less}",
+            "If they speed up by {ratio}, this saves {} ({} of {}); where memory limits them, it saves less.{less}",
             units::time(saved_ns),
             units::percent(percent(saved_ns, wall.span_ns)),
             wall.span(),

@@ -212,7 +212,7 @@ fn top_beside_launches(tables: &DeviceTables, seen: &Seen<'_>) -> Option<String>
     }
     (pct >= FUSION_PCT).then(|| {
         format!(
-            "Top fusion candidate, once launches no longer limit the run: {}. At most {} of GPU time goes away ({} of {}).",
+            "Top fusion candidate once launches no longer limit the run: {}. It saves at most {} of GPU time ({} of {}).",
             best.pattern,
             units::time(gone_ns(best)),
             units::percent(pct),

@@ -123,10 +123,10 @@ impl WallPart {
                 "the CPU runs ops, Python, compiled code or other calls, in gaps of 1 ms or more that no launch call fills; in shorter gaps ops of 50 µs or more that launch nothing"
             }
             Self::Launch => {
-                "a gap below 1 ms: ops, Python and the launching calls until a launch that came late is over; of a longer gap that launch, where it takes most of the gap"
+                "a gap below 1 ms: ops, Python and launch calls up to the end of a late launch; in a longer gap that launch, if it takes most of the gap"
             }
             Self::Start => {
-                "a gap below 1 ms: the launch that came late is over, and the GPU has yet to start what it launched"
+                "a gap below 1 ms: the late launch is over, and the GPU has yet to start its work"
             }
             Self::HostWaits => {
                 "the CPU is in a call that waits for the GPU; in gaps below 1 ms also after it, for as long as the call took at most"
@@ -138,7 +138,7 @@ impl WallPart {
                 "a gap below 50 µs whose next kernel or copy was queued long before, or is a node of the same graph"
             }
             Self::Queued => {
-                "the next kernel or copy had been launched: it waits for other work, which may not be in the file"
+                "the next kernel or copy was already launched and waits for other work, which may not be in the file"
             }
             Self::Unexplained => "no op, call or frame is recorded on the CPU",
         }

@@ -338,9 +338,7 @@ impl Iterations {
                 self.n_ranks
             ),
             Some(device) if self.is_one_of_several => {
-                format!(
-                    " Figures of the GPU are those of device {device}, which has most of their work."
-                )
+                format!(" GPU figures are those of device {device}, which has most of their work.")
             }
             _ => String::new(),
         };

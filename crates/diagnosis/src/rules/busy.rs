@@ -11,8 +11,8 @@ use crate::{Confidence, Facts, Finding, Level, Rule};
 /// What helps where the profiler got no records.
 const AGAIN: &str = "Record again where CUPTI may record kernels: no other profiler attached, and a driver and a container that permit it.";
 /// What times are, and what records them, of a GPU that the profiler knows nothing of.
-const UNRECORDED: &str = "Times of ops are those of the CPU's calls, and those that read a value (aten::item) wait for the GPU. \
-                          torch.mps.profiler records Apple's for Instruments.";
+const UNRECORDED: &str = "Op times are those of the CPU's calls, and calls that read a value (aten::item) wait for the GPU. \
+                          torch.mps.profiler records Apple's GPU for Instruments.";
 
 /// A file without GPU work: of a run on the CPU, or one whose work the profiler did not get.
 fn no_gpu(facts: &Facts<'_>) -> Finding {
@@ -51,8 +51,8 @@ fn no_gpu(facts: &Facts<'_>) -> Finding {
             UNRECORDED,
         ),
         RanOn::Unrecorded => lost(
-            "The ops probably ran on a GPU that PyTorch's profiler does not record, such as Apple's (MPS): aten::linear computes by itself, \
-             which it does not on the CPU."
+            "The ops probably ran on a GPU that PyTorch's profiler does not record, such as Apple's (MPS): aten::linear computes by \
+             itself, unlike on the CPU."
                 .to_owned(),
             UNRECORDED,
         ),

@@ -192,7 +192,7 @@ fn sums(places: &[CopyPlace]) -> String {
     match places.iter().map(|place| place.n_sums).sum() {
         0 => String::new(),
         n => format!(
-            " Not those of addmm and baddbmm ({}): they copy the tensor that they add to.",
+            " Exceptions: those of addmm and baddbmm ({}), which copy the tensor that they add to.",
             count(n)
         ),
     }
@@ -426,13 +426,11 @@ fn words(purpose: Purpose) -> Option<(&'static str, &'static str, &'static str)>
         Purpose::ToDevice => {
             ("h2d", "go to the GPU", "The file does not show whether the source is pinned.")
         }
-        Purpose::ToHostPinned => (
-            "d2h",
-            "go to pinned memory of the CPU",
-            "With non_blocking=True they do not block the CPU.",
-        ),
+        Purpose::ToHostPinned => {
+            ("d2h", "go to pinned CPU memory", "With non_blocking=True they do not block the CPU.")
+        }
         Purpose::ToHostPageable => {
-            ("d2h", "go to pageable memory of the CPU", "The CPU waits for each of them.")
+            ("d2h", "go to pageable CPU memory", "The CPU waits for each of them.")
         }
         Purpose::ToHost => (
             "d2h",

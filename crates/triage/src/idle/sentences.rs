@@ -138,9 +138,9 @@ impl Device<'_, '_> {
                  on ROCm also PYTORCH_NO_HIP_MEMORY_CACHING)."
             ),
             Cause::Allocation if n_frees >= FREES => format!(
-                "; for {part} the CPU allocates or frees GPU memory, with {} calls that give memory back to the driver: PyTorch's \
-                 allocator does so when an allocation fails, or where torch.cuda.empty_cache() is called. Reduce peak memory (a smaller \
-                 batch, activation checkpointing).",
+                "; for {part} the CPU allocates or frees GPU memory, with {} calls that return memory to the driver: PyTorch's allocator \
+                 does so when an allocation fails, or where torch.cuda.empty_cache() is called. Reduce peak memory (a smaller batch, \
+                 activation checkpointing).",
                 units::count(n_frees)
             ),
             Cause::Allocation => format!("; for {part} the CPU allocates or frees GPU memory."),
@@ -154,9 +154,9 @@ impl Device<'_, '_> {
                 "; {part} is in {} shorter than 1 ms, each before a late launch.",
                 self.paced_gaps(),
             ),
-            Cause::Start => format!(
-                "; {part} is from the end of a launch that came late to the start of what it launched."
-            ),
+            Cause::Start => {
+                format!("; {part} is between the end of a late launch and the start of its work.")
+            }
             Cause::Op => format!(
                 "; for {part} the CPU runs PyTorch ops{}.",
                 ops::told(self.trace, self.explained)
@@ -248,8 +248,8 @@ impl Device<'_, '_> {
         };
         if let Some(rounded_ns) = self.gaps.rounded_ns() {
             return format!(
-                "; {part} is in {} between kernels or copies that were queued long before{graphs}. The file has whole microseconds: {} \
-                 of it is in pauses of 1 µs, which rounding can make.",
+                "; {part} is in {} between kernels or copies that were queued long before{graphs}. The file has whole microseconds: {} of \
+                 it is in pauses of 1 µs, which rounding can produce.",
                 units::plural(n, "pause", "pauses"),
                 units::time(rounded_ns),
             );

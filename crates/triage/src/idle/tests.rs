@@ -379,7 +379,7 @@ fn an_allocator_that_gives_memory_back_is_told() {
     fixture.push(cpu("cuda_runtime", "cudaLaunchKernel").at(130 * MS, 1000).link(1));
     fixture.push(kernel("sgemm").at(130 * MS + 2000, 10 * MS).link(1));
     let first = takeaways_of(fixture).remove(0);
-    assert!(first.contains("with 16 calls that give memory back to the driver"), "{first}");
+    assert!(first.contains("with 16 calls that return memory to the driver"), "{first}");
     assert!(!first.contains("first run"), "{first}");
 }
 
