@@ -162,7 +162,7 @@ async function ours(browser, file, picture) {
   const isDrawn = (drawn) => document.querySelector(drawn)?.width > 300;
   await page.waitForFunction(isDrawn, picture.drawn, { polling: "raf", ...PATIENCE });
   const first_ms = Date.now() - begun;
-  // (Triage goes on for a while, in a worker of its own, and then the lanes have why the GPU stands still.)
+  // (Triage goes on for a while, in a worker of its own, and then the lanes have why the GPU is idle.)
   await page.waitForTimeout(8_000);
   const drawing = [];
   for (const worker of workers) {

@@ -152,11 +152,11 @@ impl Comparison {
         moved.intro.clone_from(&progress.sentences);
         moved.tables.push(
             Table::of("compare-plan", "Actions of A", &progress.plan)
-                .when_empty("A's diagnosis asks for nothing, or A has no report."),
+                .when_empty("A's diagnosis has no action, or A has no report."),
         );
         moved.tables.push(
             Table::of("compare-wall", "Wall time", &progress.wall)
-                .when_empty("One of the runs has no GPU work whose waits can be told."),
+                .when_empty("One of the runs has no GPU work whose waits can be explained."),
         );
         let summed = ["a_total_ns", "b_total_ns", "delta_ns"];
         let mut tables = Section::new("comparison", "Comparison");

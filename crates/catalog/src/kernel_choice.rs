@@ -156,7 +156,7 @@ pub fn is_naive(name: &str) -> bool {
 }
 
 /// What to try where a convolution is naive (MIOpen's documentation, "Tuning performance databases").
-pub const NAIVE_REMEDY: &str = "MIOpen takes it where it knows no other kernel for the sizes, or has not measured them, and it also runs in the trials of a first call. Let MIOpen measure these sizes once (MIOPEN_FIND_ENFORCE=3, with MIOPEN_USER_DB_PATH for the result), or change the layout, the sizes or the number format.";
+pub const NAIVE_REMEDY: &str = "MIOpen uses it if it knows no other kernel for the sizes or has not measured them; it also runs in the trials of a first call. Let MIOpen measure these sizes once (MIOPEN_FIND_ENFORCE=3, with MIOPEN_USER_DB_PATH for the result), or change the layout, the sizes or the number format.";
 
 #[cfg(test)]
 mod tests {

@@ -55,7 +55,7 @@ pub const KNOWN: &[KnownCode] = &[
         function: "_batched_nms_vanilla",
         caller: None,
         what: "torchvision suppresses overlapping boxes class by class",
-        why: "It does so where very many boxes come, and reads from the GPU for each class.",
+        why: "It does so for very many boxes, and reads from the GPU for each class.",
         remedy: &["fewer-boxes"],
     },
 ];

@@ -46,7 +46,7 @@ pub struct Arguments {
 fn events(text: &str) -> Result<Range<usize>, String> {
     let number = |text: &str, missing: usize| match text {
         "" => Ok(missing),
-        text => text.parse().map_err(|_| format!("{text:?} is no number of an event")),
+        text => text.parse().map_err(|_| format!("{text:?} is not an event number")),
     };
     let (from, to) = text.split_once("..").ok_or("expected FROM..TO, as 1000..2000")?;
     let range = number(from, 0)?..number(to, usize::MAX)?;

@@ -47,7 +47,7 @@ impl RunRanks {
     pub fn of(ranks: &[OfRank], wanted: Ranks) -> Self {
         if ranks.len() < 2 || ranks.len() > Runs::MOST_RANKS {
             if ranks.len() > 1 {
-                eprintln!("the ranks are not compared: they are too many");
+                eprintln!("the ranks are not compared: there are too many");
             }
             return Self::default();
         }

@@ -43,7 +43,7 @@ impl Step {
         let whole = Facts::of(&index, details, &report, &triaged);
         let found = diagnose_ranks(&whole, &triage_of).iterations;
         let Some(iterations) = found else {
-            bail!("{}: it has no steps, passes or ranges that come again", path.display());
+            bail!("{}: it has no steps, passes or ranges that repeat", path.display());
         };
         // (Of several with one name the report has the number, too.)
         let shown = iterations.list.iter().find(|one| one.shown_name() == *name);

@@ -226,16 +226,13 @@ mod tests {
     #[test]
     fn the_device_may_stand_in_the_sentence_and_digits_in_a_name() {
         let all = [
-            (
-                "0",
-                "The CPU waits in 1\u{2009}031 calls; Device 0 stands still. k_8 in fp16 (f3.py:12).",
-            ),
-            ("1", "The CPU waits in 25 calls; Device 1 stands still. k_8 in fp16 (f3.py:12)."),
+            ("0", "The CPU waits in 1\u{2009}031 calls; Device 0 is idle. k_8 in fp16 (f3.py:12)."),
+            ("1", "The CPU waits in 25 calls; Device 1 is idle. k_8 in fp16 (f3.py:12)."),
         ];
         assert_eq!(
             told(&all),
             [
-                "The CPU waits in 25 to 1\u{2009}031 calls; each of devices 0 and 1 stands still. k_8 in fp16 (f3.py:12)."
+                "The CPU waits in 25 to 1\u{2009}031 calls; each of devices 0 and 1 is idle. k_8 in fp16 (f3.py:12)."
             ]
         );
     }

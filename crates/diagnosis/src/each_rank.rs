@@ -152,7 +152,7 @@ fn late_sentence(facts: &Facts<'_>, device: &str) -> Option<(String, bool)> {
         ),
     };
     let text = format!(
-        "GPU {device} is {last}, which costs {} at most ({} of the wall time of GPU {device}): {why}.",
+        "GPU {device} is {last}, which costs at most {} ({} of the wall time of GPU {device}): {why}.",
         time(bound),
         percent(timeline::percent(bound, late_rank::wall_ns(&facts.wall, device))),
     );

@@ -15,7 +15,7 @@ use work::largest_work;
 
 /// What frames of Python do to the CPU's part of the time; M23 need not say it again.
 pub(crate) const STACKS: &str =
-    " Recording Python stacks slows the CPU: without them, this is shorter.";
+    " Recording Python stacks slows the CPU: without stacks this would be shorter.";
 
 /// What recording may do to it.
 pub(crate) const SLOWED: &str =
@@ -27,7 +27,7 @@ pub(crate) const SLOWED_PYTHON: &str =
 
 /// Of a GPU that has work and does not run it.
 pub(crate) const BLOCKED: &str =
-    "stands still with work queued, which waits for something that may not be in the file";
+    "is idle, with work queued behind something that may not be in the file,";
 
 /// The same where the file shows that the CPU was ahead before.
 pub(crate) const QUEUED: &str = "was queued when the recording began";
@@ -121,7 +121,7 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
     if most.part == WallPart::Unexplained && no_cpu {
         // (Calls alone are what a recording of the GPU has.)
         return Some(format!(
-            "{gpu} stands still for {share} of {whole} ({ns}), and the file does not show why: no ops were recorded. Record with \
+            "{gpu} is idle for {share} of {whole} ({ns}), and the file does not show why: no ops were recorded. Record with \
              activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], after a few warm-up iterations."
         ));
     }
@@ -253,7 +253,7 @@ fn recorded(facts: &Facts<'_>, findings: &[Finding], most: &WallRow) -> String {
     match device.map_or(0, |device| device.queued_before_ns()) {
         ns if ns > 0 && is_of_cpu(most.part) && !is_one_work => {
             format!(
-                " {} of GPU work {QUEUED}: the CPU was ahead then, and may be without the profiler.",
+                " {} of GPU work {QUEUED}: the CPU was ahead then, and may stay ahead without the profiler.",
                 time(ns)
             )
         }
@@ -316,13 +316,11 @@ fn computes(facts: &Facts<'_>, findings: &[Finding], most: &WallRow) -> Option<S
     };
     let rest = if let Some(differ) = findings.iter().find(differ) {
         let range = differ.evidence.first().map_or("", |evidence| &evidence.value);
-        format!(
-            "; equal launches of one kernel take {range}: what delays them is not in this file."
-        )
+        format!("; equal launches of one kernel take {range}, and the file does not show why.")
     } else if most.share_pct < SECOND_PCT || most.part == WallPart::Compute {
-        ": only less or faster GPU work makes it shorter.".to_owned()
+        ": only less or faster GPU work would shorten it.".to_owned()
     } else {
-        format!("; next is {} with {}.", lower(most.part.title()), percent(most.share_pct))
+        format!("; next is {} ({}).", lower(most.part.title()), percent(most.share_pct))
     };
     Some(format!(
         "{} computes for {} of {}{rest}{}{}",
@@ -353,8 +351,8 @@ fn by_launches(facts: &Facts<'_>, findings: &[Finding], most: &WallRow) -> Optio
         false => gpu_of(facts, most),
     };
     Some(format!(
-        "Launches limit {gpu}: it runs no kernel but communication for {} of {} ({}), but without any communication it would be done \
-         {} sooner at most.{}",
+        "Launches limit {gpu}: it runs only communication kernels for {} of {} ({}), but removing all communication would save at most \
+         {}.{}",
         percent(most.share_pct),
         facts.whole(),
         time(most.total_ns),
@@ -367,35 +365,35 @@ fn by_launches(facts: &Facts<'_>, findings: &[Finding], most: &WallRow) -> Optio
 fn state(facts: &Facts<'_>, most: &WallRow) -> Option<Cow<'static, str>> {
     let text = match most.part {
         WallPart::Compute => return None,
-        WallPart::Communication => "runs no kernel but communication",
-        WallPart::Copies => "runs nothing but copies",
+        WallPart::Communication => "runs only communication kernels",
+        WallPart::Copies => "runs only copies",
         WallPart::DataLoading => "waits for the data loader",
-        WallPart::HostCompute => "waits for work on the CPU",
-        WallPart::Launch => "stands still in the gaps between launches",
-        WallPart::Start => "stands still between the launch of a kernel and its start",
+        WallPart::HostCompute => "is idle during CPU work",
+        WallPart::Launch => "is idle in the gaps between launches",
+        WallPart::Start => "is idle between the launch of a kernel and its start",
         WallPart::HostWaits => {
-            "stands still in and right after calls in which the CPU waits for it,"
+            "is idle during and right after calls in which the CPU waits for it,"
         }
-        WallPart::Allocation => "waits while the CPU allocates or frees memory",
+        WallPart::Allocation => "is idle while the CPU allocates or frees memory,",
         WallPart::Loading => match sets_up(facts, most) {
             Some(sets) => {
                 let sets = sets.clause();
-                let text = format!("waits while {sets}, code is loaded and libraries are set up");
+                let text =
+                    format!("is idle while {sets}, code is loaded and libraries are set up,");
                 return Some(text.into());
             }
-            None => "waits while the CPU loads code and sets libraries up",
+            None => "is idle while the CPU loads code and sets up libraries,",
         },
         WallPart::Profiler => "waits for the profiler",
-        WallPart::Between => "stands still in its own pauses between queued kernels",
+        WallPart::Between => "is idle in pauses between queued kernels",
         WallPart::Queued => BLOCKED,
         WallPart::Unexplained => match in_ranges(facts, most) {
             Some(ranges) => {
                 let named = ranges.named();
-                let text =
-                    format!("stands still in {named}, where no op, call or frame is recorded,");
+                let text = format!("is idle in {named}, where no op, call or frame is recorded,");
                 return Some(text.into());
             }
-            None => "stands still while no op, call or frame is recorded on the CPU",
+            None => "is idle while no op, call or frame is recorded on the CPU",
         },
     };
     Some(text.into())
@@ -410,7 +408,7 @@ fn waiting(facts: &Facts<'_>, most: &WallRow) -> String {
             let late = match wait.saves_ns.filter(|ns| ns.saturating_mul(2) < wait.ns) {
                 Some(ns) => {
                     // (Those of this rank, or of the next to last one.)
-                    format!(", which costs {} at most: other launches come no earlier", time(ns))
+                    format!(", which costs at most {}: other launches come no earlier", time(ns))
                 }
                 None => String::new(),
             };

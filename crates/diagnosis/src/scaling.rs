@@ -167,14 +167,14 @@ impl Row for ScalingRow {
             key: "item_ns",
             title: "By item",
             unit: Unit::Time,
-            help: "P50 by item of the batch.",
+            help: "P50 / items of the batch.",
             cell: |row| Cell::or_missing(row.item_ns, Cell::Ns, "no batch size"),
         },
         Column {
             key: "per_s",
             title: "Items/s",
             unit: Unit::Text,
-            help: "Batch size by P50.",
+            help: "Batch size / P50.",
             cell: |row| match row.per_s {
                 Some(rate) => format!("{rate:.1}").into(),
                 None => Cell::missing("no batch size"),
@@ -184,7 +184,7 @@ impl Row for ScalingRow {
             key: "gain",
             title: "Throughput gain",
             unit: Unit::Text,
-            help: "Items per second by those of the smallest batch.",
+            help: "Items per second / those of the smallest batch.",
             cell: |row| match row.gain {
                 Some(gain) => format!("{gain:.2}x").into(),
                 None => Cell::missing("no batch size"),
@@ -279,7 +279,7 @@ fn drawing(rows: &[ScalingRow]) -> Option<Drawing> {
     }
     let said: Vec<String> = points
         .iter()
-        .map(|(batch, ns, item)| format!("{batch}: {}, {} by item", time(*ns), time(*item)))
+        .map(|(batch, ns, item)| format!("{batch}: {}, {} per item", time(*ns), time(*item)))
         .collect();
     Some(Drawing {
         id: "scaling".into(),
@@ -292,7 +292,7 @@ fn drawing(rows: &[ScalingRow]) -> Option<Drawing> {
             Entry { category: STEP.into(), label: "Iteration, P50 (axis on the left)".to_owned() },
             Entry {
                 category: ITEM.into(),
-                label: "By item of the batch (axis on the right)".to_owned(),
+                label: "Per item of the batch (axis on the right)".to_owned(),
             },
         ],
     })
@@ -330,7 +330,7 @@ fn sentence(rows: &[ScalingRow]) -> String {
         text.push_str(&format!(" It is highest at batch size {}.", count(batch)));
     }
     text.push_str(
-        " That the runs are of one model is not in their files: their first inputs are alike.",
+        " The files do not show that the runs are of one model: only their first inputs are alike.",
     );
     text
 }

@@ -40,7 +40,7 @@ impl Row for Finding {
             key: "bound_ns",
             title: "At most",
             unit: Unit::Time,
-            help: "Wall time of the recording that goes away at most.",
+            help: "Upper bound on the wall time saved.",
             cell: |row| bound(row.bound_ns),
         },
         Column {
@@ -59,7 +59,7 @@ impl Row for Action {
             key: "bound_ns",
             title: "Saves at most",
             unit: Unit::Time,
-            help: "Wall time of the recording that goes away at most: an estimate. Bounds of several actions overlap.",
+            help: "Upper bound on the wall time saved: an estimate. Bounds of several actions overlap.",
             cell: |row| Cell::Ns(row.bound_ns),
         },
         Column {
@@ -94,7 +94,7 @@ impl Row for Action {
 }
 
 fn bound(ns: Option<i64>) -> Cell<'static> {
-    ns.map_or(Cell::Missing { reason: "nothing would go away".into() }, Cell::Ns)
+    ns.map_or(Cell::Missing { reason: "nothing would be saved".into() }, Cell::Ns)
 }
 
 /// Of the wall time: a GPU that works for less is idle for most of it.
@@ -108,13 +108,15 @@ const OVERLAP: &str =
 fn only_faster(platform: Platform) -> &'static str {
     match platform {
         Platform::Cuda => {
-            "Only hardware counters show whether the longest kernels could be faster: profile them with Nsight Compute (ncu --set full)."
+            "Hardware counters show whether the longest kernels could be faster: profile them with Nsight Compute (ncu --set full)."
         }
         Platform::Rocm => {
-            "Only hardware counters show whether the longest kernels could be faster: profile them with ROCm Compute Profiler \
+            "Hardware counters show whether the longest kernels could be faster: profile them with ROCm Compute Profiler \
              (rocprof-compute profile)."
         }
-        Platform::Unknown => "No remedy whose gain can be computed from this file saves 1% of it.",
+        Platform::Unknown => {
+            "As far as this file shows, no known remedy would save 1% of the wall time."
+        }
     }
 }
 
@@ -125,9 +127,9 @@ impl Diagnosis {
         if self.wall.is_empty() {
             "No action: the file does not show where wall time on a GPU goes."
         } else if self.findings.iter().any(|finding| finding.rule == Rule::ColdStart) {
-            "First record again, after a few warm-up iterations: what a first run waits for says nothing of how to shorten later ones."
+            "First record again, after a few warm-up iterations: what a first run waits for does not show how to shorten later ones."
         } else if self.loses_time() {
-            "No remedy that is known here fits this file. The wall time shows where its time goes."
+            "None of the known remedies fits this file. The wall time shows where its time goes."
         } else {
             only_faster(self.platform)
         }

@@ -86,21 +86,22 @@ fn copies_of_distributed_data_parallel_have_the_switch_that_leaves_them_out() {
         )
     );
     assert!(
-        own.meaning.contains("The 10 in DistributedDataParallel.forward: it sends the buffers")
+        own.meaning
+            .contains("The 10 in DistributedDataParallel.forward: it sends rank 0's buffers")
     );
     // What the third place exposes stays.
     assert_eq!(own.bound_ns, Some(400_000));
     // The annotation is around the whole forward pass: without a broadcast the copies are the model's, and casts always are.
     let [own] = &copies(&[of(buffers)], "[]")[..] else { panic!() };
-    assert!(own.meaning.starts_with("Let the op before"), "{}", own.meaning);
+    assert!(own.meaning.starts_with("Write the result straight"), "{}", own.meaning);
     let types = r#"["c10::Half","float",""]"#;
     let cast = Copy { around: buffers, ops: CAST, on_gpu: kernel("cast") };
     let [own] = &copies(&[cast], types)[..] else { panic!() };
-    assert!(own.meaning.starts_with("Keep tensors in the type"), "{}", own.meaning);
+    assert!(own.meaning.starts_with("Keep tensors in the dtype"), "{}", own.meaning);
     // A step is no place, and without the reducer it says what copies can do.
     let [own] = &copies(&[of(step)], "[]")[..] else { panic!() };
     assert!(own.observation.ends_with("Made in aten::copy_."), "{}", own.observation);
-    assert!(own.meaning.starts_with("Let the op before"), "{}", own.meaning);
+    assert!(own.meaning.starts_with("Write the result straight"), "{}", own.meaning);
 }
 
 #[test]
@@ -113,7 +114,7 @@ fn casts_inside_ops_of_16_bits_are_those_of_autocast() {
     // The norm of a model is no op of autocast's list, and a cast of the user's own has no op around it.
     let others = [of("aten::conv2d"), of("aten::layer_norm")];
     let [own] = &copies(&others, types)[..] else { panic!() };
-    assert!(own.meaning.starts_with("Keep tensors in the type"), "{}", own.meaning);
+    assert!(own.meaning.starts_with("Keep tensors in the dtype"), "{}", own.meaning);
 }
 
 /// Steps of 10 ms, the copies to the GPU at these times, and a kernel in each step.

@@ -47,12 +47,13 @@ fn told(found: &Diagnosis) -> Option<&diagnosis::Finding> {
 fn equal_products_that_differ_many_times_are_delayed_by_something_else() {
     let found = products([110, 100, 2_000, 110, 1_500, 105], |_| 4096, false);
     let told = told(&found).unwrap();
-    assert!(told.observation.contains("inputs of one size take 100 µs to 2.00 ms"), "{told:?}");
+    assert!(told.observation.contains("input sizes take 100 µs to 2.00 ms"), "{told:?}");
     assert!(told.meaning.contains("take 3.93 ms in all"), "{told:?}");
     // Six times the fastest.
     assert!(told.meaning.contains("of its kind, 600 µs: an estimate"), "{told:?}");
     let headline = found.headline.as_deref().unwrap();
-    let said = "; equal launches of one kernel take 100 µs to 2.00 ms: what delays them is not in this file.";
+    let said =
+        "; equal launches of one kernel take 100 µs to 2.00 ms, and the file does not show why.";
     assert!(headline.contains(said), "{headline}");
     assert!(!headline.contains("only less or faster GPU work"), "{headline}");
 }

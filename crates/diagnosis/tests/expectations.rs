@@ -170,7 +170,12 @@ const WORDS: &[(&str, &str, &str, &str)] = &[
     ("mi300_resnet_training", "M13", "few", "3 steps on the CPU: mean 16.2 ms"),
     ("mi300_resnet_training", "M13", "few", "15.9 ms to 16.8 ms"),
     // (Idle time under malloc and free is 8.51 s, by the reference; launches that load code are the rest.)
-    ("alexnet", "M8", "cold_start", "load code, allocate or free cover 11.5 s of the 12.9 s"),
+    (
+        "alexnet",
+        "M8",
+        "cold_start",
+        "load code or allocate or free memory cover 11.5 s of the 12.9 s",
+    ),
     ("alexnet", "M7", "h2d_pageable", "16 aten::copy_"),
     // ProfilerStep#2 is a stub.
     (

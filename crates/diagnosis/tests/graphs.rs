@@ -57,10 +57,10 @@ fn an_engine_that_launches_most_of_the_work_takes_no_graph() {
     };
     let engine = of("conv", 30_000).unwrap();
     assert_eq!((&*engine.rule, engine.remedy), ("M3", "larger-batch"), "{engine:?}");
-    let why = "The launches of 66.7% of the kernel time are not in the file, as of an engine that PyTorch does not launch, such as";
+    let why = "The launches of 66.7% of the kernel time are not in the file, as with an engine that PyTorch does not launch, such as";
     assert!(engine.hypothesis.contains(why), "{}", engine.hypothesis);
     let named = of("sm80_xmma_gemm_f16f16_execute_kernel_trt", 30_000).unwrap().hypothesis;
-    assert!(named.contains("as TensorRT launches its kernels itself"), "{named}");
+    assert!(named.contains("because TensorRT launches its own kernels"), "{named}");
     assert_eq!(of("conv", 5_000).unwrap().remedy, "cuda-graph", "a little of it");
     // (What brings the engine its inputs is no work that a graph would launch.)
     let with_copies = action(|fixture, at| {
@@ -111,7 +111,7 @@ fn a_step_in_which_the_cpu_waits_between_launches_takes_no_graph() {
     assert_eq!(between.remedy, "larger-batch", "{between:?}");
     let why = &between.hypothesis;
     assert!(why.contains("waits for the GPU 60 times between the launches"), "{why}");
-    assert!(why.contains("20 waits are for all of the device (torch.cuda.synchronize)"), "{why}");
+    assert!(why.contains("20 waits are for the whole device (torch.cuda.synchronize)"), "{why}");
     let last = action(|fixture, at| waits(fixture, at + 141_000)).unwrap();
     assert_eq!(last.remedy, "cuda-graph", "after the last launch of a step: {last:?}");
 }

@@ -37,7 +37,7 @@ fn where_all_collectives_wait_the_best_rate_of_the_group_tells_how_long() {
     };
     let (verdict, bound_ns, meaning) = with(100_000);
     assert_eq!(verdict, "launch_bound_behind_communication");
-    let told = "they take 1.40 ms more than the fast ones of each size, or what the best rate of the group allows";
+    let told = "they take 1.40 ms more than the fast ones of each size, or what the group's best bandwidth allows";
     assert!(meaning.contains(told), "{meaning}");
     // The rate of the large one is that of the others: then they wait no longer than the fast ones show.
     let (_, less_ns, less) = with(600_000);
@@ -47,5 +47,5 @@ fn where_all_collectives_wait_the_best_rate_of_the_group_tells_how_long() {
     assert!(less.starts_with("For at least 400 µs"), "{less}");
     // (1.6 ms of the twenty, and 497 us of idle time before launches that are late: the large one has nothing behind it.)
     assert_eq!((bound_ns, less_ns), (2_097_000, 2_097_000));
-    assert!(meaning.contains("ms or more; the bound, an estimate,"), "{meaning}");
+    assert!(meaning.contains("ms or more. The bound, an estimate,"), "{meaning}");
 }

@@ -35,8 +35,7 @@ fn idle_time_in_an_annotation_of_the_program_names_it() {
     };
     let own = with(Some(("evaluate", 1)));
     let headline = own.headline.as_deref().unwrap();
-    let expected =
-        "The GPU stands still in evaluate, where no op, call or frame is recorded, for 72";
+    let expected = "The GPU is idle in evaluate, where no op, call or frame is recorded, for 72";
     assert!(headline.starts_with(expected), "{headline}");
     let [finding] = found(&own, "M3")[..] else { panic!("{:?}", own.findings) };
     assert_eq!((finding.verdict, finding.bound_ns), ("in_annotations", Some(14 * MS)));
@@ -115,8 +114,8 @@ fn loads(loads_ms: i64) -> Diagnosis {
 fn a_loader_on_the_critical_path_has_the_communication_that_runs_meanwhile() {
     let slow = loads(99);
     let [finding] = found(&slow, "M9")[..] else { panic!("{:?}", slow.findings) };
-    let expected = "The data loader is on the critical path for 400 ms (76.9% of its span): the GPU stands still for 200 ms of it, \
-                    and only communicates for 200 ms.";
+    let expected = "The data loader is on the critical path for 400 ms (76.9% of its span): the GPU is idle for 200 ms of it, and only \
+                    communicates for 200 ms.";
     assert_eq!(finding.observation, expected);
     assert!(
         slow.headline.as_deref().unwrap().starts_with("The data loader is on the critical path")
@@ -215,7 +214,7 @@ fn idle_time_within_one_call_names_it() {
     let findings = found(&slow, "M3");
     let one = findings.iter().find(|one| one.verdict == "in_one_call").unwrap();
     let expected =
-        "The GPU stands still for 5.00 ms (5.3% of its span) within one call of cudaGraphLaunch.";
+        "The GPU is idle for 5.00 ms (5.3% of its span) within one call of cudaGraphLaunch.";
     assert_eq!((one.observation.as_str(), one.meaning.as_str()), (expected, ""));
     assert!(found(&with(20_000), "M3").iter().all(|one| one.verdict != "in_one_call"));
 }
@@ -268,7 +267,7 @@ fn work_that_was_queued_at_the_begin_tells_that_the_cpu_was_ahead() {
         diagnosis(fixture).headline.unwrap()
     };
     let ahead = with(20 * MS, 4);
-    let why = " 20.0 ms of GPU work was queued when the recording began: the CPU was ahead then, and may be without the profiler.";
+    let why = " 20.0 ms of GPU work was queued when the recording began: the CPU was ahead then, and may stay ahead without the profiler.";
     assert!(ahead.contains(why), "{ahead}");
     assert!(!with(MS, 4).contains("was queued"), "a little may be left at any begin");
     assert!(!with(20 * MS, 1).contains("was queued"), "the nodes of one graph");
@@ -349,7 +348,7 @@ fn without_sizes_collectives_are_compared_at_the_same_place_of_the_iterations() 
             .filter(|one| one.rule.id() == if steps { "M2" } else { "M3" });
         own.map(|finding| finding.meaning.as_str()).collect::<String>()
     };
-    let places = "they take 600 µs more than fast ones of the same kernels at the same place of the iterations";
+    let places = "they take 600 µs more than fast ones of the same kernels at the same place in the iterations";
     assert!(with(true).contains(places), "{}", with(true));
     // Without a place, one that takes longer may be larger: nothing tells that it waits, and launches limit the GPU in its idle time only.
     assert!(!with(false).contains("fast ones"), "{}", with(false));
@@ -381,7 +380,7 @@ fn late_launches_in_short_and_long_gaps_are_one_figure_of_the_first_sentence() {
     let all = "The GPU is idle for 81.9% of its span (14.7 ms) because the CPU launches work late.";
     assert!(said.starts_with(all), "{said}");
     assert!(
-        with(0, 0).starts_with("The GPU stands still in the gaps between launches"),
+        with(0, 0).starts_with("The GPU is idle in the gaps between launches"),
         "{}",
         with(0, 0)
     );
@@ -389,5 +388,5 @@ fn late_launches_in_short_and_long_gaps_are_one_figure_of_the_first_sentence() {
     let said = with(3, 10 * MS);
     assert!(said.contains("because the CPU launches work late."), "{said}");
     let said = with(3, 20 * MS);
-    assert!(said.contains("runs nothing but copies"), "{said}");
+    assert!(said.contains("runs only copies"), "{said}");
 }

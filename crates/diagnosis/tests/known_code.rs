@@ -98,14 +98,14 @@ fn graphs_are_advised_where_launches_come_without_reads_between_them() {
     let own = action(&many, "fewer-reads").unwrap();
     assert!(
         own.hypothesis
-            .contains("100.0% of the launches lie between two reads with fewer than 25 launches"),
+            .contains("100.0% of the launches are in runs of fewer than 25 between two reads"),
         "{own:?}"
     );
     assert!(action(&many, "cuda-graph").is_none());
     let few = launches(None, 60, read);
     assert!(action(&few, "fewer-reads").is_none(), "{:?}", few.actions);
     let own = action(&few, "cuda-graph").unwrap();
-    assert!(own.hypothesis.contains("A graph ends where the CPU reads"), "{own:?}");
+    assert!(own.hypothesis.contains("A graph cannot span a read"), "{own:?}");
 }
 
 /// Passes of `generate` in each of which an op is called below the update of a cache.

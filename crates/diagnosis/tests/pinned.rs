@@ -55,10 +55,7 @@ fn the_wait_for_a_copy_goes_away_with_it() {
     let late = copied("Pageable", H100, 1_210);
     let own = of_copies(&late);
     assert_eq!(own.bound_ns, Some(1_200 * US), "until the next kernel: {own:?}");
-    assert!(
-        own.meaning.contains("Counted, too, are 200 µs in which the GPU stands still"),
-        "{own:?}"
-    );
+    assert!(own.meaning.contains("The bound includes 200 µs in which the GPU is idle"), "{own:?}");
 }
 
 #[test]
@@ -70,7 +67,7 @@ fn copies_of_pinned_memory_hide_behind_the_kernels_that_run_alone() {
     let beside = copied("Pinned", H100, 400);
     let own = of_copies(&beside);
     assert_eq!(own.bound_ns, None);
-    assert!(own.meaning.starts_with("Hardly any kernel runs without them"), "{own:?}");
+    assert!(own.meaning.starts_with("Hardly any kernel time is left"), "{own:?}");
 }
 
 #[test]

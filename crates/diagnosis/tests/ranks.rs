@@ -98,8 +98,8 @@ fn a_late_rank_costs_only_what_the_launches_of_the_others_let_go_away() {
     let (fixture, details) = two_ranks(false);
     let found = diagnosed(&fixture.finish(), &details);
     let headline = found.headline.unwrap_or_default();
-    assert!(headline.starts_with("GPU 1 stands still in the gaps between launches"), "{headline}");
-    let costs = "GPU 1 is the last to join 3 of 3 collectives, which costs 500 µs at most (22.8% of the wall time of GPU 1): GPU 0 waits \
+    assert!(headline.starts_with("GPU 1 is idle in the gaps between launches"), "{headline}");
+    let costs = "GPU 1 is the last to join 3 of 3 collectives, which costs at most 500 µs (22.8% of the wall time of GPU 1): GPU 0 waits \
                  for it for 1.20 ms, but its own launches come no earlier.";
     assert!(headline.ends_with(costs), "{headline}");
     let late = found.findings.iter().find(|one| one.rule.id() == "late_rank").expect("it is late");
@@ -116,7 +116,7 @@ fn launches_are_said_to_limit_those_that_they_limit() {
     };
     let costs = |why: &str| {
         format!(
-            " GPU 3 is the last to join 3 of 3 collectives, which costs 467 µs at most (21.3% of the wall time of GPU 3): {why} come no \
+            " GPU 3 is the last to join 3 of 3 collectives, which costs at most 467 µs (21.3% of the wall time of GPU 3): {why} come no \
              earlier."
         )
     };

@@ -138,15 +138,19 @@ fn launches_that_come_late_behind_a_collective_limit_the_rank() {
     assert_eq!(verdicts(&late, "M2"), ["launch_bound_behind_communication"]);
     let of = |rule: &str| late.findings.iter().find(|one| one.rule.id() == rule).unwrap();
     // The last product starts 10 us after its launch, and the all-reduce after it goes away; 16 all-reduces take 65 us more than the fast ones.
-    assert!(of("M2").observation.contains("80.0 µs sooner at most, of 1.14 ms"), "{:?}", of("M2"));
+    assert!(
+        of("M2").observation.contains("save at most 80.0 µs, although 1.14 ms"),
+        "{:?}",
+        of("M2")
+    );
     assert!((16 * 65_000..1_500_000).contains(&of("M2").bound_ns.unwrap()));
     assert_eq!(of("M10").bound_ns, Some(80_000));
-    let limits = "Launches limit the GPU: it runs no kernel but communication for 57.1% of its span (1.14 ms), but without any \
-                  communication it would be done 80.0 µs sooner at most.";
+    let limits = "Launches limit the GPU: it runs only communication kernels for 57.1% of its span (1.14 ms), but removing all \
+                  communication would save at most 80.0 µs.";
     assert_eq!(late.headline.as_deref(), Some(limits));
     let early = with(8_000);
     assert!(verdicts(&early, "M2").is_empty());
-    assert!(early.headline.unwrap().starts_with("The GPU runs no kernel but communication for"));
+    assert!(early.headline.unwrap().starts_with("The GPU runs only communication kernels for"));
 }
 
 /// Decode passes whose graphs run long after their launches, with many small collectives.
@@ -215,7 +219,7 @@ fn a_cpu_that_launches_too_late_for_most_passes_is_not_ahead() {
     };
     let said = |intro: &[String], text: &str| intro.iter().any(|one| one.contains(text));
     let late = with(8_000_000);
-    let dry = "Before the work of 5 of 6 iterations ends, the GPU is idle for 13.5 ms because launches come late.";
+    let dry = "In 5 of 6 iterations the GPU is idle before their work ends, for 13.5 ms in all, because launches come late.";
     assert!(said(&late, dry), "{late:?}");
     assert!(
         said(
@@ -320,7 +324,7 @@ fn equal_collectives_that_differ_tell_how_long_they_wait() {
     // 10, 20 and 30 us: above the shortest 10 and 20.
     let said = with(true);
     assert!(said.contains("3 of one kind and size take 10.0 µs to 30.0 µs"), "{said}");
-    assert!(said.contains("Above the fast ones of each size, or what the best rate of the group allows, they take 30.0 µs in all"), "{said}");
+    assert!(said.contains("In all, they take 30.0 µs longer than the fast ones of each size, or what the group's best bandwidth allows"), "{said}");
     assert!(with(false).starts_with("Part of it may be waiting"), "sizes that are not recorded");
 }
 
@@ -429,7 +433,7 @@ fn without_a_gpu_the_cpu_is_told_and_nothing_else() {
     let found = diagnosis(fixture);
     assert_eq!(verdicts(&found, "M1"), ["no_gpu"]);
     assert!(found.wall.is_empty());
-    let said = "The file has no GPU work: only the CPU's figures say something.";
+    let said = "The file has no GPU work: only the CPU's figures are meaningful.";
     assert_eq!(found.headline.as_deref(), Some(said));
 }
 
@@ -651,7 +655,7 @@ fn products_of_a_matrix_and_a_vector_read_each_weight_for_one_row() {
         "void gemv2T_kernel_val<int, int, __half, __half, __half, float, 128, 16, 4, 4, false>(P)";
     assert_eq!(with(gemv, 300_000, 310_000), ["matrix_vector"]);
     assert!(with(gemv, 30_000, 310_000).is_empty(), "a small part of the time");
-    assert!(with(gemv, 300_000, 9_000_000).is_empty(), "the GPU stands still");
+    assert!(with(gemv, 300_000, 9_000_000).is_empty(), "the GPU is idle");
     assert!(with("void gemm_kernel<float>(P)", 300_000, 310_000).is_empty());
 }
 
@@ -686,15 +690,15 @@ fn only_a_value_that_is_read_between_launches_is_in_a_graphs_way() {
         let action = found.actions.iter().find(|action| action.rule == "M2").unwrap();
         action
             .hypothesis
-            .split_once("the CPU reads a value from the GPU, and ")
+            .split_once("A graph cannot span a read from the GPU, and ")
             .map(|(_, text)| text.to_owned())
     };
     let said = |reads: &[i64]| with(reads, true).unwrap_or_default();
-    assert!(said(&[1_510_000]).starts_with("4 are read between the launches"));
+    assert!(said(&[1_510_000]).starts_with("4 are between the launches"));
     assert_eq!(with(&[3_100_000], true), None, "after the last launch");
     assert_eq!(with(&[1_510_000], false), None, "a value of the CPU");
     // (As M6 counts them.)
-    assert!(said(&[1_510_000, 3_100_000]).starts_with("4 of 8 are read between the launches"));
+    assert!(said(&[1_510_000, 3_100_000]).starts_with("4 of 8 are between the launches"));
 }
 
 #[test]
@@ -909,14 +913,14 @@ fn communication_hides_behind_other_kernels_and_not_behind_idle_time() {
     assert!(
         queued
             .meaning
-            .ends_with("Other kernels run alone for 2.00 ms: it can hide behind no more.")
+            .ends_with("Other kernels run alone for 2.00 ms: no more of it can be hidden.")
     );
     // The last one begins 10 us after its launch, and would without any communication, too.
     let late = run(90_000_000, 90_010_000);
     assert_eq!(late.bound_ns, Some(10_000));
     assert!(
         late.meaning
-            .ends_with("be done 10.0 \u{b5}s sooner at most: what follows is launched no earlier.")
+            .ends_with("would save at most 10.0 \u{b5}s: what follows is launched no earlier.")
     );
 }
 
@@ -1015,8 +1019,7 @@ fn a_wait_late_in_a_gap_counts_from_its_start() {
     launch(&mut fixture, "k", 2, 21_000_000, 21_004_000, 50_000_000);
     let found = diagnosis(fixture);
     let waits = found.findings.iter().find(|finding| finding.rule.id() == "M5").unwrap();
-    let said =
-        "waits for the GPU in 2 calls for 9.05 ms; the GPU stands still for 2.00 ms from them";
+    let said = "waits for the GPU in 2 calls for 9.05 ms; the GPU is idle for 2.00 ms from them";
     assert!(waits.observation.contains(said), "{}", waits.observation);
 }
 
@@ -1073,7 +1076,7 @@ fn what_the_cpu_does_after_a_wait_is_told_beside_the_wait() {
     let found = diagnosis(fixture);
     let waits = found.findings.iter().find(|finding| finding.rule.id() == "M5").unwrap();
     assert!(
-        waits.observation.contains("stands still for 9.00 ms from them to its next work, "),
+        waits.observation.contains("is idle for 9.00 ms from them to its next work, "),
         "{}",
         waits.observation
     );
@@ -1241,7 +1244,7 @@ fn a_cache_of_memory_that_is_off_counts_the_calls_that_allocate() {
     }
     let found = diagnosis(fixture);
     let finding = found.findings.iter().find(|finding| finding.verdict == "uncached").unwrap();
-    let text = "240 calls of hipMalloc allocate memory of the driver: PyTorch's cache";
+    let text = "240 calls of hipMalloc allocate memory from the driver: PyTorch's caching";
     assert!(finding.observation.starts_with(text), "{}", finding.observation);
 }
 

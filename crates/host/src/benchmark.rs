@@ -40,13 +40,13 @@ impl fmt::Display for NoScript {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Op(name) => write!(to, "the trace has no op {name}"),
-            Self::Name(name) => write!(to, "{name} is no name of torch.ops"),
+            Self::Name(name) => write!(to, "{name} is not a name in torch.ops"),
             Self::NotAlone(name) => write!(
                 to,
                 "{name} needs more than PyTorch: a library that registers it, a process group or packed weights"
             ),
             Self::Argument(at) => {
-                write!(to, "the trace has nothing of argument {at}, which the op needs")
+                write!(to, "the trace does not record argument {at}, which the op needs")
             }
             Self::Values(at) => write!(
                 to,
@@ -196,7 +196,7 @@ fn script(
         notes.push("Strides are not recorded: tensors are contiguous.".to_owned());
     }
     if values.is_none() {
-        notes.push("Values that are no tensors are not recorded: defaults are used.".to_owned());
+        notes.push("Values of non-tensors are not recorded: defaults are used.".to_owned());
     }
     let autocast = recorded::autocast(name, &types);
     if autocast.is_some() {

@@ -228,7 +228,7 @@ impl Row for Misaligned {
             key: "tflops",
             title: "TFLOP/s",
             unit: Unit::Text,
-            help: "Operations by GPU time.",
+            help: "Operations / GPU time.",
             cell: |row| format!("{:.1}", row.tflops).into(),
         },
         Column {
@@ -244,7 +244,7 @@ impl Row for Misaligned {
 /// Adds the table, where there are such products.
 pub(crate) fn add_to(rows: &[Misaligned], section: &mut Section) {
     if !rows.is_empty() {
-        let title = "Matrix products with rows of no multiple of 16 bytes";
+        let title = "Matrix products whose rows are not a multiple of 16 bytes";
         section.tables.push(Table::of("misaligned", title, rows).preview(PREVIEW));
     }
 }

@@ -156,7 +156,7 @@ impl Row for FlopsTableRow {
         uncovered "Without sizes" Count "Calls whose input sizes are not recorded, or do not fit the formula." |row| Cell::Count(row.uncovered);
         gflop "GFLOP" Text "Multiplications and additions in billions; bias additions do not count." |row| row.gflop.as_str().into();
         device_ns_with_flops "GPU time" Time "GPU time of counted calls." |row| Cell::Ns(row.device_ns_with_flops);
-        tflops "TFLOP/s" Text "Operations by GPU time." |row| or_missing(row.tflops.as_deref(), Into::into);
+        tflops "TFLOP/s" Text "Operations / GPU time." |row| or_missing(row.tflops.as_deref(), Into::into);
     };
 }
 
@@ -185,7 +185,7 @@ impl Row for GapRow {
     const COLUMNS: &'static [Column<Self>] = columns! {
         device "Device" Text "Device id." |row| row.device.as_str().into();
         start_ns "Start" Instant "Start of the gap, on the clock of the file." |row| or_missing(row.start_ns, Cell::Instant);
-        dur_ns "Length" Time "Time in which the device stood still." |row| Cell::Ns(row.dur_ns);
+        dur_ns "Length" Time "Time in which the device was idle." |row| Cell::Ns(row.dur_ns);
         queued_ns "Queued" Time "The part in which the next kernel or copy had already been launched." |row| or_missing(row.queued_ns, Cell::Ns);
         host "CPU before the launch" Path "The innermost op, Python function or call on the launching thread when the launch was over." |row| or_missing(row.host.as_deref(), Into::into);
         middle "CPU in the middle" Path "The innermost op, Python function or call on the launching thread in the middle of the gap." |row| or_missing(row.middle.as_deref(), Into::into);
@@ -296,7 +296,7 @@ impl HostReport {
         let n = stats.n;
         if n == 1 {
             return Some(format!(
-                "One step of {}: neither a spread nor a cold first step can be told.",
+                "One step of {}: it shows neither a spread nor a cold first step.",
                 time(figures.sum_ns)
             ));
         }
@@ -354,7 +354,7 @@ impl HostReport {
             }));
         }
         let table = Table::of("gaps", "The ten longest gaps of each device", &rows)
-            .when_empty("No device stands still between two GPU slices.");
+            .when_empty("No device is idle between two GPU slices.");
         crate::idle::add(&self.idle_places, self.python.n > 0, &mut section);
         section.tables.push(table.preview(PREVIEW));
         section

@@ -255,7 +255,7 @@ impl TableRow for PartRow {
             key: "part",
             title: "Part",
             unit: Unit::Text,
-            help: "What the device does, or why it stands still: the parts of the bar in Overview.",
+            help: "What the device does, or why it is idle: the parts of the bar in Overview.",
             cell: |row| row.part.as_str().into(),
         },
         Column {

@@ -117,7 +117,7 @@ impl Clocks {
         let told: Vec<String> = told.into_iter().map(one).collect();
         (!told.is_empty()).then(|| {
             format!(
-                "Clocks that differ from those of the other ranks by a constant are corrected: {}. With that their collectives end together.",
+                "Constant clock offsets from the other ranks are corrected: {}. With that their collectives end together.",
                 told.join(", ")
             )
         })

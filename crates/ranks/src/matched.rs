@@ -275,10 +275,10 @@ fn why_none(ranks: &[&RankCalls], groups: &Groups) -> String {
         }
         () if !found.iter().any(is_even) => "The ranks of a group call them unequally often.",
         () if found.iter().filter(|one| is_even(one)).all(|(is_broadcast, ..)| *is_broadcast) => {
-            "The ranks call only broadcasts equally often, and those show no constant by which the clocks differ."
+            "The ranks call only broadcasts equally often, and those show no clock offset."
         }
         () => {
-            "Of the kernels that the ranks call equally often, too few run at one time and end together, whatever constant their clocks differ by."
+            "Of the kernels that the ranks call equally often, too few run at the same time and end together, for any clock offset."
         }
     };
     why.to_owned()

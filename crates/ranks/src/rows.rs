@@ -97,7 +97,7 @@ impl Row for RankRow {
         },
         Column {
             key: "late_launch_ns",
-            title: "Late by the launch",
+            title: "Launch delay",
             unit: Unit::Time,
             help: "Time from the join of the next to last rank to the launch, summed over the late launches.",
             cell: |row| Cell::Ns(row.late_launch_ns),
@@ -111,7 +111,7 @@ impl Row for RankRow {
         },
         Column {
             key: "saves_ns",
-            title: "Done sooner without",
+            title: "Saved without waits",
             unit: Unit::Time,
             help: "How much sooner the last kernel of this rank would end without the waiting: its kernels begin no sooner than they are launched, and recorded calls in which its CPU waits for those of other ranks take no time. Waits that no call records, as in the allocator, are left in: without them it is more.",
             cell: |row| Cell::or_missing(row.saves_ns, Cell::Ns, UNMATCHED),
@@ -132,9 +132,9 @@ impl Row for RankRow {
         },
         Column {
             key: "clock_ns",
-            title: "Added to its times",
+            title: "Clock correction",
             unit: Unit::Time,
-            help: "The constant by which its clock differs from that of most ranks; what is compared has it added.",
+            help: "The constant added to its times, by which its clock differs from that of most ranks.",
             cell: |row| Cell::Ns(row.clock_ns),
         },
         Column {

@@ -166,9 +166,8 @@ impl Unknown {
     fn sentence(self) -> Option<String> {
         (self.n > 0).then(|| {
             format!(
-                "Of the kinds of collectives that were matched, the waits leave out {}, because {} kernels do not run at one time, \
-                 or end too far apart for so short a wait: a rank waits at \
-                 most {} there.",
+                "Of the kinds of collectives that were matched, the waits exclude {}, because {} kernels do not run at the same time, or \
+                 end too far apart for so short a wait: a rank waits at most {} there.",
                 plural(self.n as u64, "more call", "more calls"),
                 if self.n == 1 { "its" } else { "their" },
                 time(self.most_ns)
@@ -206,7 +205,7 @@ impl Matched {
                 )
             }
             None if self.devices().next().is_some() => {
-                let none = "No rank keeps the others waiting for most of the time that they wait.";
+                let none = "No rank causes most of the waiting of the others.";
                 format!("{none}{}", self.cpu_limits(None))
             }
             None => format!("No collective could be matched. {}", self.why_none()),
@@ -224,7 +223,7 @@ impl Matched {
         let most = saves.and_then(|saves| saves.into_iter().max());
         match most.filter(|ns| ns.saturating_mul(2) < least_waiting) {
             Some(ns) => format!(
-                " Without the waiting a rank would be done {} sooner at most: its own launches come no earlier, so that the CPU limits all \
+                " Without the waiting a rank would finish at most {} sooner: its own launches come no earlier, so the CPU limits all \
                  ranks.",
                 time(ns)
             ),
@@ -254,9 +253,8 @@ mod tests {
         assert_eq!(
             Unknown { n: 2, most_ns: 240_000 }.sentence().as_deref(),
             Some(
-                "Of the kinds of collectives that were matched, the waits leave out 2 more calls, because their kernels do not run at one \
-                 time, or end too far apart for so short a \
-                 wait: a rank waits at most 240 µs there."
+                "Of the kinds of collectives that were matched, the waits exclude 2 more calls, because their kernels do not run at the \
+                 same time, or end too far apart for so short a wait: a rank waits at most 240 µs there."
             )
         );
     }

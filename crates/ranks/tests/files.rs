@@ -151,7 +151,7 @@ fn all_to_alls_of_send_and_receive_kernels_are_matched_by_the_call_around_their_
     }
     // Those that wait launch as late themselves: the sentence says so, and no rank is worth more than another one.
     let (said, late) = run("nccl:all_to_all", false);
-    let costs = "Without the waiting a rank would be done 40.0 µs sooner at most";
+    let costs = "Without the waiting a rank would finish at most 40.0 µs sooner";
     assert!(said.len() == 1 && said[0].contains(costs), "{said:?}");
     assert_eq!(late, None);
     // Pairs that send and receive, as in a pipeline, are none.

@@ -135,7 +135,7 @@ mod tests {
     fn finding() -> Finding {
         Finding {
             rule: "late-launches".into(),
-            observation: "The GPU stands still for 4 ms.".to_owned(),
+            observation: "The GPU is idle for 4 ms.".to_owned(),
             hypothesis: String::new(),
             first: String::new(),
             action: "Use graphs.".to_owned(),

@@ -384,7 +384,7 @@ impl Row for ClassRow {
             key: "rule",
             title: "Told by",
             unit: Unit::Text,
-            help: "The fact that tells it.",
+            help: "The fact that shows it.",
             cell: |row| row.rule.into(),
         },
         Column {

@@ -289,7 +289,7 @@ impl Row for TotalChange {
             key: "change",
             title: "Change",
             unit: Unit::Text,
-            help: "After less before.",
+            help: "After - before.",
             cell: |row| {
                 row.change.map_or(Cell::missing(NO_PEAK), |by| Cell::Text(change(by).into()))
             },
@@ -310,7 +310,7 @@ impl Row for SiteChange {
             key: "peak_change",
             title: "Change at the peak",
             unit: Unit::Text,
-            help: "Requested bytes in use at the peak, after less before.",
+            help: "Requested bytes in use at the peak, after - before.",
             cell: |row| {
                 row.peak_change.map_or(Cell::missing(NO_PEAK), |by| Cell::Text(change(by).into()))
             },
@@ -333,7 +333,7 @@ impl Row for SiteChange {
             key: "end_change",
             title: "Change at the end",
             unit: Unit::Text,
-            help: "Bytes in use at the time of the snapshot, after less before.",
+            help: "Bytes in use at the time of the snapshot, after - before.",
             cell: |row| Cell::Text(change(row.end_change).into()),
         },
         Column {

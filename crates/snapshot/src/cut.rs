@@ -108,7 +108,7 @@ pub(crate) fn finding(device: &str, cut: &Cut, replay: &Replay, to: &mut Vec<Fin
     let is_more = percent(reserved.saturating_sub(peak), reserved) >= LEAST_MORE;
     if is_more && reserved == replay.peak_reserved {
         why.push_str(&format!(
-            " All of the {} reserved stood before it, more than the {} of the recorded peak need.",
+            " All of the {} reserved existed before it, more than the {} of the recorded peak need.",
             size(reserved),
             size(peak)
         ));

@@ -29,10 +29,10 @@ const SHAPES: &str = " Or keep tensor shapes stable: sizes of the same lines dif
 fn stable(has_varying_sizes: bool) -> &'static str {
     match has_varying_sizes {
         true => {
-            "Keep tensor shapes stable: sizes of the same lines differ between steps. Allocate what stays before what goes, so that free \
-             memory fits."
+            "Keep tensor shapes stable: sizes of the same lines differ between steps. Allocate what stays before temporaries, so that \
+             free memory fits."
         }
-        false => "Allocate what stays before what goes, so that free memory fits.",
+        false => "Allocate what stays before temporaries, so that free memory fits.",
     }
 }
 
@@ -147,8 +147,8 @@ fn anomaly(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
     let all = timeline.churn.alloc_count;
     let at_peak = timeline.replay.peak_sites.iter().find(|row| row.site == ANOMALY);
     let observation = format!(
-        "Device {device}: {} of {} allocations ({}) are checks for NaN that the engine of autograd makes behind each op of backward: \
-         anomaly detection is on.{}",
+        "Device {device}: {} of {} allocations ({}) are NaN checks that the autograd engine makes after each backward op: anomaly \
+         detection is on.{}",
         count(checks.count),
         count(all),
         size(checks.bytes),
@@ -162,8 +162,8 @@ fn anomaly(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
         Confidence::High,
         [
             &observation,
-            "Each check launches kernels and waits for their result on the GPU, and forward writes down a Python stack for each \
-                     op: training takes longer.",
+            "Each check launches kernels and waits for their result on the GPU, and forward records a Python stack for each op: training \
+                     takes longer.",
             "Turn anomaly detection off once the NaN is found: torch.autograd.set_detect_anomaly, torch.autograd.detect_anomaly, in \
                  Lightning Trainer(detect_anomaly=...).",
             "A new snapshot has no such allocations.",

@@ -138,7 +138,7 @@ fn peak(device: &str, timeline: &Timeline, report: &SnapshotReport) -> String {
             && !is_ranged
         {
             true =>
-                " Start recording before the model is loaded to see who holds what has no stack.",
+                " Start recording before the model is loaded to see what holds the memory that has no stack.",
             false => "",
         }
     ) + &steady(timeline)

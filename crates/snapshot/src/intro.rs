@@ -120,8 +120,9 @@ fn ranged(device: usize, LeftOut { before, behind }: LeftOut, kept: u64) -> Stri
         return format!("Device {device}: no event of its {all} is in the chosen range.");
     }
     format!(
-        "Device {device}: only events {} to {} of {all} were kept, {} before and {} behind them left out. Peak, states, call sites and \
-         findings are those of this range; its events are numbered from 0, its steps from 1. Segments and blocks are those at the time of the snapshot.",
+        "Device {device}: only events {} to {} of {all} were kept, {} before and {} after them left out. Peak, states, call sites and \
+         findings are those of this range; its events are numbered from 0, its steps from 1. Segments and blocks are those at the time of \
+         the snapshot.",
         count(before),
         count(before + kept - 1),
         count(before),
@@ -287,7 +288,7 @@ fn gaps_of(reading: &Reading) -> Vec<String> {
     let mut lines = Vec::new();
     if reading.is_cut {
         lines.push(
-            "The file is cut: what stands before the cut is shown, and the totals are too small."
+            "The file is cut: what precedes the cut is shown, and the totals are too small."
                 .to_owned(),
         );
     }

@@ -162,8 +162,8 @@ impl Releases {
         // A run that failed has a finding that says more.
         if self.retries > 0 && !has_failed {
             let observation = format!(
-                "Device {device}: {} the driver refused memory, and the allocator gave cached segments back before it tried again \
-                 ({} in all).",
+                "Device {device}: {} the driver refused memory, and the allocator returned cached segments before it tried again ({} in \
+                 all).",
                 match self.retries {
                     1 => "once".to_owned(),
                     n => plural(n, "time", "times"),
@@ -184,8 +184,7 @@ impl Releases {
         if self.empty_cache_calls >= MOST_CALLS && is_needless {
             let site = self.empty_cache_site.as_deref().unwrap_or_default();
             let observation = format!(
-                "Device {device}: empty_cache, first called at {site}, gave memory back {} ({}), and {} came from the driver \
-                 afterwards.",
+                "Device {device}: empty_cache, first called at {site}, returned memory {} ({}), and {} came from the driver afterwards.",
                 plural(self.empty_cache_calls, "time", "times"),
                 size(self.empty_cache_bytes),
                 size(self.reserved_again_bytes)

@@ -333,7 +333,7 @@ fn timeline_section(
     let tuned = timeline.alloc_sites.iter().find(|row| row.site == BENCHMARK);
     if let Some(tuned) = tuned.filter(|row| percent(row.bytes, churn) >= LEAST_TUNED) {
         section.intro.push(format!(
-            "The recording contains compilation: {} of the {} allocated in it are benchmarks of autotuning. Record behind the first calls \
+            "The recording contains compilation: {} of the {} allocated in it are benchmarks of autotuning. Record after the first calls \
              to see what a call needs.",
             size(tuned.bytes),
             size(churn)

@@ -144,7 +144,7 @@ pub(crate) fn what_if(
                     format!("all reserved memory but {}", size(rest))
                 };
                 answer.withheld = Some(format!(
-                    "{part} stands before the first event, and a setting changes only what is reserved later; record from the start of \
+                    "{part} exists before the first event, and a setting changes only what is reserved later; record from the start of \
                      the process"
                 ));
             }
@@ -170,7 +170,7 @@ fn runs(
         return refuse("a part of the file is missing or damaged");
     }
     if snapshot.later_of(device).is_some() {
-        return refuse("events behind the chosen range were left out");
+        return refuse("events after the chosen range were left out");
     }
     if !replay.timeline_usable {
         return refuse("the file records no timeline");

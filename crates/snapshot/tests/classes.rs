@@ -392,8 +392,7 @@ fn what_a_library_or_a_compiler_keeps_for_itself_is_of_no_line() {
     let mut reader = Reader::new();
     reader.push(&run.document()).unwrap();
     let text = ::report::document("", &analyze(&reader.finish().unwrap()).sections());
-    for cause in
-        ["library workspace", "are benchmarks of autotuning. Record behind the first calls"]
+    for cause in ["library workspace", "are benchmarks of autotuning. Record after the first calls"]
     {
         assert!(text.contains(cause), "{text}");
     }

@@ -123,7 +123,7 @@ fn what_has_no_stack_is_told_with_the_first_site_of_the_rest() {
          rest from /app/net.py:9:forward."
     );
     // Of nearly all of it something has to be known, unless it stands all the time, as weights do.
-    let advice = " Start recording before the model is loaded to see who holds what has no stack.";
+    let advice = " Start recording before the model is loaded to see what holds the memory that has no stack.";
     assert!(!later(32).contains(advice), "{}", later(32));
     let extra = ["free_requested", "free_completed"].map(|it| event(it, 1 << 40, 32 * MIB, 7));
     let mut freed = sized(32, &extra);

@@ -304,7 +304,7 @@ fn a_setting_for_a_failed_allocation_is_tried_in_the_model() {
     settings["garbage_collection_threshold"] = json!(0.8);
     let said = action(&settings);
     assert!(
-        said.starts_with("Allocate what stays before what goes") && !said.contains("ALLOC_CONF"),
+        said.starts_with("Allocate what stays before temporaries") && !said.contains("ALLOC_CONF"),
         "{said}"
     );
 }
@@ -334,7 +334,7 @@ const CORPUS: &[(&str, &str, &str)] = &[
 ];
 
 /// Of runs that reserve nothing in the recording: the model reproduces them, and no setting can show anything.
-const BEFORE: &str = "all reserved memory stands before the first event";
+const BEFORE: &str = "all reserved memory exists before the first event";
 
 #[test]
 fn runs_of_the_corpus_are_reproduced_or_withheld_with_the_reason() {

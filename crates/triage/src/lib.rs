@@ -373,7 +373,7 @@ fn counted(wanted: &Options, before: &BeforeWindowSlices, of_step: bool) -> Opti
 }
 
 /// What is said of a recording in which most launches are captured.
-const CAPTURES: &str = "Graphs are captured in this recording, and what is captured does not run: shares of time say nothing here. Record replays of the graphs for that.";
+const CAPTURES: &str = "Graphs are captured in this recording, and captured work does not run: shares of time are not meaningful here. Record replays of the graphs instead.";
 
 /// When the first event of the trace begins: there Perfetto's timeline does.
 #[inline(never)]

@@ -172,7 +172,7 @@ impl PlainTime {
         let is_told = gain.counts != Counts::OnceFed && self.paced_ns > 0;
         if is_told && self.paced_ns.saturating_mul(paced::LEAST_TOLD) >= gain.saved_ns {
             gain.text.push_str(&format!(
-                " Not counted are {} that only make the waits for the workers of the data loader longer: a batch comes when it is made.",
+                " Not counted: {} that would only lengthen the waits for the data loader's workers.",
                 units::time(self.paced_ns)
             ));
         }
@@ -192,8 +192,8 @@ impl PlainTime {
         if shorter_ns < least_ns {
             let gone_ns = shorter_ns.saturating_add(self.paced_ns);
             let text = format!(
-                "If they become faster by {ratio}, {} of the time in which they run alone go away; until the workers keep up, {} of that only \
-                 make the waits for them longer.",
+                "If they speed up by {ratio}, the time in which they run alone falls by {}; until the workers keep up, {} of that only \
+                 lengthens the waits for them.",
                 units::time(gone_ns),
                 units::time(self.paced_ns)
             );
@@ -201,8 +201,8 @@ impl PlainTime {
         }
         if most_ns < least_ns {
             let text = format!(
-                "If they become faster by {ratio}, {} of the time in which they run alone go away; in the recording, launches that come \
-                 later hold what follows.",
+                "If they speed up by {ratio}, the time in which they run alone falls by {}; in the recording, late launches delay what \
+                 follows.",
                 units::time(shorter_ns)
             );
             let counts = Counts::WithoutLateLaunches;
@@ -212,8 +212,8 @@ impl PlainTime {
         // (Where all of it is saved, no wait is in the way.)
         if part < ALL_PCT && percent(saved_ns, most_ns) < ALL_PCT {
             let text = format!(
-                "If they become faster by {ratio}, this saves {} to {}: the CPU waits for work of several streams, and which of them each wait \
-                 is for is not recorded.",
+                "If they speed up by {ratio}, this saves {} to {}: the CPU waits for several streams, and the file does not show which \
+                 wait is for which.",
                 units::time(saved_ns),
                 units::time(most_ns),
             );
@@ -228,7 +228,7 @@ impl PlainTime {
             false => String::new(),
         };
         let text = format!(
-            "If they become faster by {ratio}, this saves {} ({} of {}); where memory limits them, it saves less.{less}",
+            "If they speed up by {ratio}, this saves {} ({} of {}); where memory limits them, it saves less.{less}",
             units::time(saved_ns),
             units::percent(percent(saved_ns, wall.span_ns)),
             wall.span(),

@@ -151,8 +151,8 @@ fn without_names(coverage: &Coverage) -> Option<String> {
     let share_pct = percent(coverage.bare_ns, coverage.total_ns);
     (share_pct >= BARE_PCT).then(|| {
         format!(
-            "TorchInductor gives {} of the GPU time no kernel names of its own (triton__...), so that what these kernels do is \
-             not known. Set torch._inductor.config.triton.unique_kernel_names = True, and record again.",
+            "{} of the GPU time is in TorchInductor kernels without unique names (triton__...), so what they do is unknown. Set \
+             torch._inductor.config.triton.unique_kernel_names = True, and record again.",
             units::percent(share_pct)
         )
     })
@@ -215,7 +215,7 @@ fn top_beside_launches(tables: &DeviceTables, seen: &Seen<'_>) -> Option<String>
     }
     (pct >= FUSION_PCT).then(|| {
         format!(
-            "{TOP_FUSION}, once launches no longer limit the run: {}. At most {} of GPU time goes away ({} of {}).",
+            "{TOP_FUSION} once launches no longer limit the run: {}. It saves at most {} of GPU time ({} of {}).",
             best.pattern,
             units::time(gone_ns(best)),
             units::percent(pct),
@@ -363,7 +363,7 @@ mod tests {
             let said = said(fixture);
             said.into_iter().find(|text| text.starts_with("The CPU limits the run")).unwrap()
         };
-        assert!(caution(30_000).ends_with("without them, the GPU's own work may be the limit."));
+        assert!(caution(30_000).ends_with("without stacks, the GPU's own work may be the limit."));
         assert!(caution(5_000).ends_with("confirm this in a trace without with_stack."));
     }
 
@@ -395,7 +395,10 @@ mod tests {
             said[0],
             "Most GPU time goes to kernels of no known category (75.0%), then GEMM (25.0%)."
         );
-        assert!(said[1].starts_with("TorchInductor gives 75.0% of the GPU time no"), "{said:?}");
+        assert!(
+            said[1].starts_with("75.0% of the GPU time is in TorchInductor kernels"),
+            "{said:?}"
+        );
     }
 
     #[test]
@@ -435,7 +438,7 @@ mod tests {
         assert_eq!((window_ns, busy_ns), (window, busy));
         let all = "The largest part of GPU time goes to Communication (50.0%), then GEMM (50.0%).";
         assert!(counted.iter().any(|text| text == all), "{counted:?}");
-        let early = ", with what was launched before profiling";
+        let early = ", including work launched before profiling";
         assert!(said[0].contains(early) != counted[0].contains(early), "{said:?} {counted:?}");
         assert_eq!(said[0].replace(early, ""), counted[0].replace(early, ""));
         assert_eq!(said[1], counted[1]);

@@ -248,7 +248,7 @@ impl Row for StageWall {
             key: "stage",
             title: "Stage",
             unit: Unit::Text,
-            help: "The stage of the work that runs, or that ends the idle time; waiting for the data loader is of none.",
+            help: "The stage of the work that runs, or that ends the idle time; waiting for the data loader belongs to none.",
             cell: |row| words::of_stage(Some(row.stage)),
         },
         Column {

@@ -115,7 +115,7 @@ impl WallPart {
     #[must_use]
     pub const fn meaning(self) -> &'static str {
         match self {
-            Self::Compute => "a kernel runs that is no communication",
+            Self::Compute => "a kernel other than communication runs",
             Self::Communication => "communication runs, and no other kernel",
             Self::Copies => "copies or fills run, and no kernel",
             Self::DataLoading => "the CPU is in a data loader",
@@ -123,22 +123,22 @@ impl WallPart {
                 "the CPU runs ops, Python, compiled code or other calls, in gaps of 1 ms or more that no launch call fills; in shorter gaps ops of 50 µs or more that launch nothing"
             }
             Self::Launch => {
-                "a gap below 1 ms: ops, Python and the launching calls until a launch that came late is over; of a longer gap that launch, where it takes most of the gap"
+                "a gap below 1 ms: ops, Python and launch calls up to the end of a late launch; in a longer gap that launch, if it takes most of the gap"
             }
             Self::Start => {
-                "a gap below 1 ms: the launch that came late is over, and the GPU has yet to start what it launched"
+                "a gap below 1 ms: the late launch is over, and the GPU has yet to start its work"
             }
             Self::HostWaits => {
                 "the CPU is in a call that waits for the GPU; in gaps below 1 ms also after it, for as long as the call took at most"
             }
-            Self::Allocation => "the CPU allocates or frees memory of the driver",
-            Self::Loading => "the CPU compiles, loads or imports code, or sets a library up",
+            Self::Allocation => "the CPU is in driver calls that allocate or free memory",
+            Self::Loading => "the CPU compiles, loads or imports code, or sets up a library",
             Self::Profiler => "the profiler works",
             Self::Between => {
                 "a gap below 50 µs whose next kernel or copy was queued long before, or is a node of the same graph"
             }
             Self::Queued => {
-                "the next kernel or copy had been launched: it waits for other work, which the file may not hold"
+                "the next kernel or copy was already launched and waits for other work, which may not be in the file"
             }
             Self::Unexplained => "no op, call or frame is recorded on the CPU",
         }
@@ -223,7 +223,7 @@ impl Row for WallRow {
             key: "part",
             title: "Wall time",
             unit: Unit::Text,
-            help: "What the device does, or why it stands still. Each moment belongs to the first part that covers it.",
+            help: "What the device does, or why it is idle. Each moment belongs to the first part that covers it.",
             cell: |row| Cell::Word {
                 id: row.part.id().into(),
                 label: row.part.title().into(),
@@ -248,7 +248,7 @@ impl Row for WallRow {
             key: "share_rest_pct",
             title: "Share without queued work",
             unit: Unit::Percent,
-            help: "The same of the window without the time in which work was queued behind what the file does not hold.",
+            help: "The same, of the window without the time in which work was queued.",
             cell: |row| {
                 row.share_rest_pct
                     .map_or_else(|| Cell::missing("left out of the window"), Cell::Percent)

@@ -79,8 +79,7 @@ pub struct Progress {
 /// Compares the plans of two runs; `None` for a run without a report.
 pub(super) fn progress(a: Option<&RunPlan>, b: Option<&RunPlan>) -> Progress {
     let (Some(a), Some(b)) = (a, b) else {
-        let text = "What became of the first run's actions is not known: one of the runs has no report.json \
-             (kinetoscope report --json-out).";
+        let text = "The effect of the first run's actions is unknown: one of the runs has no report.json (kinetoscope report --json-out).";
         return Progress { sentences: vec![text.to_owned()], ..Progress::default() };
     };
     let mut sentences = vec![steps_sentence(a.steps, b.steps)];

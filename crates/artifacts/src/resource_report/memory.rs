@@ -118,14 +118,18 @@ pub(super) fn figures(memory: &ReportedMemory<'_>) -> Vec<Figure> {
         Figure::new(what, Cell::Count(n), format!("snapshot, {note}"))
     };
     vec![
-        row("Memory reserved", "reserved", "all devices: what the allocator holds of the driver"),
+        row(
+            "Memory reserved",
+            "reserved",
+            "all devices: what the allocator reserved from the driver",
+        ),
         row("Memory allocated", "allocated", "blocks in use"),
         row("Memory active", "active", "blocks in use, or waiting for a stream"),
         row("Memory free in cache", "inactive", "free blocks of reserved segments"),
         row(
             "Memory free in split segments",
             "inactive_split",
-            "free blocks beside used ones: fragmentation",
+            "free blocks next to used ones: fragmentation",
         ),
         count("Segments", "segments", "all devices"),
     ]

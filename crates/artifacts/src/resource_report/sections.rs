@@ -271,7 +271,7 @@ fn bottlenecks(known: Option<&OfTrace<'_>>, memory: Option<&ReportedMemory<'_>>)
     };
     let gpu = analyze(known.trace, &Options::default());
     let wall = Table::of("wall", "Wall time by part", &known.diagnosis.wall)
-        .when_empty("Not available: the file has no GPU work whose waits can be told.");
+        .when_empty("Not available: the file has no GPU work whose waits can be explained.");
     let several = known.diagnosis.wall.chunk_by(|a, b| a.device == b.device).count() > 1;
     let figures = &known.figures;
     section.tables = vec![
@@ -299,7 +299,7 @@ fn findings(known: Option<&OfTrace<'_>>, memory: Option<&ReportedMemory<'_>>) ->
         Some(known) => {
             let table = Table::of("findings", "What the rules found", &known.diagnosis.findings)
                 .without("rule")
-                .when_empty("No rule found anything to say.");
+                .when_empty("No rule found anything.");
             section.tables.push(table);
         }
         None => section.intro.push(NO_TRACE.to_owned()),
@@ -307,7 +307,7 @@ fn findings(known: Option<&OfTrace<'_>>, memory: Option<&ReportedMemory<'_>>) ->
     if let Some(memory) = memory {
         let n = memory.report.findings.len() as u64;
         section.intro.push(match n {
-            0 => "The memory snapshot shows nothing to mend.".to_owned(),
+            0 => "The memory snapshot shows nothing to fix.".to_owned(),
             n => format!(
                 "{} of the memory snapshot: see the actions.",
                 plural(n, "finding", "findings")

@@ -194,7 +194,7 @@ pub(super) const REMEDIES: &[Remedy] = &[
     Remedy {
         id: "sdpa-causal",
         what: "torch.nn.functional.scaled_dot_product_attention",
-        action: "Call torch.nn.functional.scaled_dot_product_attention in place of the two matrix products and the softmax, with \
+        action: "Call torch.nn.functional.scaled_dot_product_attention instead of the two matrix products and the softmax, with \
                  is_causal=True, and scale=1.0 if the model does not scale the scores.",
         why: "One kernel computes the attention without writing the scores to memory.",
         check: "In a new trace, an attention kernel (flash, efficient, fmha or attn_fwd) replaces the softmax and both bmm kernels.",
@@ -211,9 +211,9 @@ pub(super) const REMEDIES: &[Remedy] = &[
     Remedy {
         id: "sdpa",
         what: "torch.nn.functional.scaled_dot_product_attention",
-        action: "Call torch.nn.functional.scaled_dot_product_attention in place of the two matrix products and the softmax, with \
-                 a mask or bias as attn_mask, and scale=1.0 if the model does not scale the scores; torch.nn.MultiheadAttention \
-                 calls it with need_weights=False.",
+        action: "Call torch.nn.functional.scaled_dot_product_attention instead of the two matrix products and the softmax, with a mask or \
+                 bias as attn_mask, and scale=1.0 if the model does not scale the scores; torch.nn.MultiheadAttention calls it with \
+                 need_weights=False.",
         why: "One kernel computes the attention without writing the scores to memory.",
         check: "In a new trace, an attention kernel (flash, efficient, fmha or attn_fwd) replaces the softmax and both bmm kernels.",
         gates: Gates {
@@ -442,8 +442,8 @@ pub(super) const REMEDIES: &[Remedy] = &[
     Remedy {
         id: "aligned-sizes",
         what: "sizes of a multiple of 16 bytes",
-        action: "Pad these sizes to a multiple of 8 values of 16 bits (a vocabulary of 50 257 to 50 304) where they are set, and use no \
-                 result of what was added.",
+        action: "Pad these sizes to a multiple of 8 values of 16 bits (a vocabulary of 50 257 to 50 304) where they are set, and ignore \
+                 the results of the padding.",
         why: "Tensor cores load 16 bytes at a time; rows of other sizes need other kernels.",
         check: "In a new trace, other kernels (as with align8 in their names) run these products in less time.",
         gates: Gates { platforms: &[Platform::Cuda], ..OPEN },
@@ -506,8 +506,8 @@ pub(super) const REMEDIES: &[Remedy] = &[
     Remedy {
         id: "foreach-update",
         what: "torch._foreach_*",
-        action: "Update all parameters at once with the torch._foreach_* functions, as the optimizers of torch.optim do.",
-        why: "A few launches then update all parameters, instead of some for each of them.",
+        action: "Update all parameters at once with the torch._foreach_* functions, as torch.optim does.",
+        why: "A few launches then update all parameters, instead of several for each.",
         check: "In a new trace, a few multi_tensor_apply or fused optimizer kernels replace the many short ones.",
         gates: Gates { optimizers: &[Optimizer::Other], ..ONE_BY_ONE },
     },
@@ -621,8 +621,8 @@ pub(super) const REMEDIES: &[Remedy] = &[
     Remedy {
         id: "own-buffers",
         what: "buffers that are not broadcast (broadcast_buffers=False of DistributedDataParallel)",
-        action: "Set broadcast_buffers=False of DistributedDataParallel if the buffers are statistics of batch norms: training does not \
-                 read them, and rank 0 has the same without the broadcast. Other ranks then keep their own: evaluate and save on rank 0.",
+        action: "Set broadcast_buffers=False of DistributedDataParallel if the buffers are batch norm statistics: training does not read \
+                 them, and rank 0 has the same without the broadcast. Other ranks then keep their own: evaluate and save on rank 0.",
         why: "Each broadcast flattens, sends and copies back every buffer before the forward pass begins.",
         check: "In a new trace, DistributedDataParallel.forward begins with the model: no broadcast comes before.",
         gates: Gates { runs: TRAINING, ..OPEN },
@@ -639,8 +639,8 @@ pub(super) const REMEDIES: &[Remedy] = &[
     Remedy {
         id: "overlap-collective",
         what: "overlap with independent compute",
-        action: "Start the collective earlier (async_op=True), and wait for it just before its result is used, so that independent compute \
-                 runs beside it.",
+        action: "Start the collective earlier (async_op=True), and wait for it just before its result is used, so that independent \
+                 compute overlaps it.",
         why: "A collective needs few compute units, so that compute can run at the same time.",
         check: "In a new trace, the exposed time of the collective is shorter.",
         // DistributedDataParallel starts its all-reduces asynchronously already.
@@ -651,8 +651,8 @@ pub(super) const REMEDIES: &[Remedy] = &[
         what: "gradients in 16 bits (bf16_compress_hook or fp16_compress_hook of DistributedDataParallel)",
         action: "Register bf16_compress_hook or fp16_compress_hook of torch.distributed.algorithms.ddp_comm_hooks.default_hooks \
                  with DistributedDataParallel.register_comm_hook.",
-        why: "The gradients cross the link in 16 bits instead of 32, so that up to half of the exposed time goes away. The gradients \
-              lose precision.",
+        why: "The gradients cross the link in 16 bits instead of 32, which saves up to half of the exposed time. The gradients lose \
+              precision.",
         check: "In a new trace, the all-reduce kernels are named after a 16-bit type and take less time.",
         gates: Gates {
             platforms: KNOWN_GPU,
@@ -684,7 +684,7 @@ pub(super) const REMEDIES: &[Remedy] = &[
         id: "copy-stream",
         what: "a separate stream for the copy",
         action: "Prefetch on a separate stream, one batch ahead.",
-        why: "The copy engine works beside kernels, but a stream runs its work in order.",
+        why: "The copy engine can overlap kernels, but a stream runs its work in order.",
         check: "In a new trace, the copy runs concurrently with kernels.",
         gates: Gates { pinned: Some(true), own_stream: Some(false), to_device: Some(true), ..OPEN },
     },
@@ -693,7 +693,7 @@ pub(super) const REMEDIES: &[Remedy] = &[
         what: "worker processes of the DataLoader",
         action: "Load data in worker processes: set num_workers of the DataLoader above 0 (it is 0 here).",
         why: "With num_workers=0 the process that launches the GPU's work loads the data, too.",
-        check: "In a new trace, the data loader's slices are short and the GPU is busy beside them.",
+        check: "In a new trace, the data loader's slices are short and the GPU is busy meanwhile.",
         gates: Gates { single_process_loader: Some(true), ..OPEN },
     },
     // (`transformers/pipelines/base.py`: `get_iterator` makes the loader; `ChunkPipeline` sets num_workers to 1.)
@@ -704,7 +704,7 @@ pub(super) const REMEDIES: &[Remedy] = &[
                  prepare inputs ahead of the call. num_workers of the pipeline moves the work to other processes where the pipeline \
                  takes whole inputs; one that cuts them into chunks (zero-shot, question answering, masks, speech) sets it to 1.",
         why: "The process that launches the GPU's work prepares the inputs, too.",
-        check: "In a new trace, the data loader's slices are short and the GPU is busy beside them.",
+        check: "In a new trace, the data loader's slices are short and the GPU is busy meanwhile.",
         gates: Gates { single_process_loader: Some(true), ..OPEN },
     },
     Remedy {
@@ -712,7 +712,7 @@ pub(super) const REMEDIES: &[Remedy] = &[
         what: "more workers of the DataLoader",
         action: "The workers of the data loader do not keep up: more of them (num_workers), more batches ahead (prefetch_factor), or \
                  cheaper transforms.",
-        why: "The workers load beside the step, but a step takes less time than they need for a batch.",
+        why: "The workers load during the step, but need longer for a batch than a step takes.",
         check: "In a new trace, the GPU waits less for the data loader.",
         gates: Gates { single_process_loader: Some(false), ..OPEN },
     },
@@ -756,17 +756,17 @@ pub(super) const REMEDIES: &[Remedy] = &[
         id: "collect-rarely",
         what: "no garbage collection in the step",
         action: "Do not call gc.collect in the step: call it every few hundred steps, or after them.",
-        why: "It visits every object of Python, and launches nothing meanwhile.",
+        why: "It visits every Python object, and launches nothing meanwhile.",
         check: "In a new trace, no step calls gc.collect.",
         gates: Gates { platforms: KNOWN_GPU, ..OPEN },
     },
     Remedy {
         id: "random-on-gpu",
         what: "random numbers made on the GPU",
-        action: "Make these random numbers on the GPU: pass device=\"cuda\" to the call. With the same seed they differ from \
-                 those of the CPU.",
-        why: "The CPU makes them one after the other, and launches nothing meanwhile.",
-        check: "In a new trace, the ops that make them launch kernels.",
+        action: "Generate these random numbers on the GPU: pass device=\"cuda\" to the call. With the same seed they differ from those of \
+                 the CPU.",
+        why: "The CPU generates them one after the other, and launches nothing meanwhile.",
+        check: "In a new trace, the ops that generate them launch kernels.",
         gates: Gates { platforms: KNOWN_GPU, ..OPEN },
     },
     Remedy {
@@ -788,7 +788,7 @@ pub(super) const REMEDIES: &[Remedy] = &[
     Remedy {
         id: "cached-graph-norm",
         what: "the norm of the graph computed once",
-        action: "Pass cached=True to GCNConv where all steps have the same graph: it computes the norm once.",
+        action: "Pass cached=True to GCNConv if all steps use the same graph: it then computes the norm once.",
         why: "The norm depends on the edges alone.",
         check: "In a new trace, no step calls gcn_norm.",
         gates: Gates { platforms: KNOWN_GPU, ..OPEN },
@@ -796,15 +796,15 @@ pub(super) const REMEDIES: &[Remedy] = &[
     Remedy {
         id: "adapter-type",
         what: "adapters in the type of the model",
-        action: "Pass autocast_adapter_dtype=False to get_peft_model: adapters then have the type of the model, if its accuracy allows.",
-        why: "No tensor changes its type before and after each adapter, and products run in 16 bits.",
+        action: "Pass autocast_adapter_dtype=False to get_peft_model: adapters then have the dtype of the model, if its accuracy allows.",
+        why: "No tensor is converted before and after each adapter, and products run in 16 bits.",
         check: "In a new trace, _cast_input_dtype launches nothing.",
         gates: Gates { platforms: KNOWN_GPU, ..OPEN },
     },
     Remedy {
         id: "fewer-boxes",
         what: "fewer boxes before non-maximum suppression",
-        action: "Let fewer boxes reach non-maximum suppression: raise the least score (box_score_thresh), or lower the number of proposals.",
+        action: "Let fewer boxes reach non-maximum suppression: raise the minimum score (box_score_thresh), or lower the number of proposals.",
         why: "It takes longer with more boxes, and runs class by class where there are very many.",
         check: "In a new trace, _batched_nms_vanilla takes less time, or is not called.",
         gates: Gates { platforms: KNOWN_GPU, ..OPEN },
@@ -812,9 +812,9 @@ pub(super) const REMEDIES: &[Remedy] = &[
     Remedy {
         id: "fewer-reads",
         what: "no values read between launches",
-        action: "Remove what the CPU reads from the GPU between launches (boolean masks and nonzero, whose sizes it has to know; .item()), or \
-                 do that part at once for all inputs; then a graph can launch the step.",
-        why: "After each read the CPU launches what comes next, piece by piece, and no graph can launch more than a piece.",
+        action: "Remove the reads from the GPU between launches (.item(), and boolean masks and nonzero, which read a size), or read once \
+                 for all inputs; then a graph can capture the step.",
+        why: "After each read the CPU launches the next piece of the step, and no graph can capture more than a piece.",
         check: "In a new trace, fewer values are read from the GPU and its busy share is higher.",
         gates: Gates {
             platforms: KNOWN_GPU,
@@ -874,7 +874,7 @@ pub(super) const REMEDIES: &[Remedy] = &[
     Remedy {
         id: "larger-calls",
         what: "more rows in each call",
-        action: "Pass more rows to each call of the model: a call launches one kernel, so that a graph saves no launch, and Python takes the \
+        action: "Pass more rows to each call of the model: a call launches one kernel, so a graph saves no launch, and Python takes the \
                  rest of its time.",
         why: "The code around a call takes as long for many rows as for one.",
         check: "In a new trace, kernels take longer on average and the GPU's busy share is higher.",
@@ -888,7 +888,7 @@ pub(super) const REMEDIES: &[Remedy] = &[
     Remedy {
         id: "larger-batch",
         what: "a larger batch",
-        action: "Give the GPU more work for each step: a larger batch, or several inputs in flight.",
+        action: "Give the GPU more work per step: a larger batch, or several inputs in flight.",
         why: "The GPU waits for the CPU, which needs as long for a large batch as for a small one.",
         check: "In a new trace, kernels take longer on average and the GPU's busy share is higher.",
         gates: Gates { executions: &[Execution::Eager, Execution::Compiled], ..OPEN },
@@ -896,8 +896,8 @@ pub(super) const REMEDIES: &[Remedy] = &[
     Remedy {
         id: "fixed-sizes",
         what: "an exchange without sizes on the CPU",
-        action: "Exchange buffers of a fixed largest size in the all-to-all, so that the CPU need not read its sizes from the GPU; or give the \
-                 GPU more work for each step: a larger batch, or several inputs in flight.",
+        action: "Exchange buffers of a fixed maximum size in the all-to-all, so that the CPU need not read its sizes from the GPU; or \
+                 give the GPU more work per step: a larger batch, or several inputs in flight.",
         why: "The CPU waits for the GPU before each exchange, and then launches what follows too late.",
         check: "In a new trace, fewer values are read from the GPU and its busy share is higher.",
         gates: Gates { executions: &[Execution::Eager, Execution::Compiled], ..OPEN },
@@ -915,23 +915,23 @@ pub(super) const REMEDIES: &[Remedy] = &[
         what: "no values read in the step",
         action: "Remove the waits: keep values on the GPU, read them once every few steps, or copy them with non_blocking=True and \
                  use them a step later.",
-        why: "After each wait the GPU has nothing to do until the CPU has launched again.",
+        why: "After each wait the GPU has nothing to run until the CPU launches again.",
         check: "In a new trace, the GPU is idle for less time while the CPU waits for it.",
         gates: Gates { platforms: KNOWN_GPU, ..OPEN },
     },
     Remedy {
         id: "fewer-synchronizations",
         what: "no wait for the device in the step",
-        action: "Remove calls that wait for the device from the step (torch.cuda.synchronize): of measurements, keep one around many steps, \
-                 or use torch.cuda.Event.",
-        why: "After each wait the GPU has nothing to do until the CPU has launched again.",
+        action: "Remove calls that wait for the device from the step (torch.cuda.synchronize): to measure, keep one around many steps, or \
+                 use torch.cuda.Event.",
+        why: "After each wait the GPU has nothing to run until the CPU launches again.",
         check: "In a new trace, the GPU is idle for less time while the CPU waits for it.",
         gates: Gates { platforms: KNOWN_GPU, ..OPEN },
     },
     Remedy {
         id: "copy-once",
         what: "one copy for all values",
-        action: "Copy the tensor to the CPU once and read its values there, in place of a copy for each of them.",
+        action: "Copy the tensor to the CPU once and read its values there, instead of one copy for each.",
         why: "Each copy waits for the GPU, however few bytes it moves.",
         check: "In a new trace, far fewer copies go to the CPU.",
         gates: Gates { platforms: KNOWN_GPU, ..OPEN },
@@ -940,33 +940,33 @@ pub(super) const REMEDIES: &[Remedy] = &[
         id: "caching-allocator",
         what: "PyTorch's cache of GPU memory",
         // (c10/cuda/CUDACachingAllocator.cpp reads both names.)
-        action: "Turn PyTorch's cache of memory on: unset PYTORCH_NO_CUDA_MEMORY_CACHING (on ROCm PYTORCH_NO_HIP_MEMORY_CACHING, too).",
-        why: "Calls that allocate or free memory of the driver block the CPU, and freeing waits for the GPU.",
-        check: "In a new trace, no step allocates or frees memory of the driver.",
+        action: "Turn on PyTorch's caching allocator: unset PYTORCH_NO_CUDA_MEMORY_CACHING (on ROCm PYTORCH_NO_HIP_MEMORY_CACHING, too).",
+        why: "Driver calls that allocate or free memory block the CPU, and freeing waits for the GPU.",
+        check: "In a new trace, no step makes driver calls that allocate or free memory.",
         gates: Gates { platforms: KNOWN_GPU, ..OPEN },
     },
     Remedy {
         id: "lower-peak",
         what: "a lower peak of memory",
-        action: "Lower the peak of memory: a smaller batch, activation checkpointing, or expandable_segments:True in \
-                 PYTORCH_CUDA_ALLOC_CONF, if much of what is reserved is not in use.",
+        action: "Lower peak memory: a smaller batch, activation checkpointing, or expandable_segments:True in PYTORCH_CUDA_ALLOC_CONF, if \
+                 much of the reserved memory is unused.",
         why: "Where an allocation fails, PyTorch waits for the GPU, gives its cache back to the driver and allocates again.",
-        check: "In a new trace, no step frees memory of the driver.",
+        check: "In a new trace, no step returns memory to the driver.",
         gates: Gates { platforms: KNOWN_GPU, ..OPEN },
     },
     Remedy {
         id: "steady-sizes",
         what: "equal sizes from step to step",
         action: "Keep sizes from step to step, so that PyTorch's cache can serve them; do not call empty_cache in the step.",
-        why: "Calls that allocate or free memory of the driver block the CPU, and freeing waits for the GPU.",
-        check: "In a new trace, no step allocates or frees memory of the driver.",
+        why: "Driver calls that allocate or free memory block the CPU, and freeing waits for the GPU.",
+        check: "In a new trace, no step makes driver calls that allocate or free memory.",
         gates: Gates { platforms: KNOWN_GPU, ..OPEN },
     },
     Remedy {
         id: "earlier-communication",
         what: "communication beside compute",
-        action: "Start the communication earlier, so that kernels run beside it. First compare ranks: what a rank waits for others \
-                 is no transfer.",
+        action: "Start the communication earlier, so that kernels overlap it. First compare ranks: time spent waiting for other ranks is \
+                 not transfer.",
         why: "A collective needs few compute units, so that compute can run at the same time.",
         check: "In a new trace, the exposed time of communication is shorter.",
         // (A graph has its order from its capture, and engines capture one op after the other: the next op needs the result.)
@@ -975,15 +975,15 @@ pub(super) const REMEDIES: &[Remedy] = &[
     Remedy {
         id: "split-exchange",
         what: "communication beside compute",
-        action: "Split the input into two parts, so that the all-to-all of one runs beside the kernels of the other.",
-        why: "What follows an all-to-all needs its result, so that only other inputs can be worked on meanwhile.",
+        action: "Split the input into two parts, so that the all-to-all of one overlaps the kernels of the other.",
+        why: "What follows an all-to-all needs its result: only work on other inputs can overlap it.",
         check: "In a new trace, the exposed time of communication is shorter.",
         gates: EARLIER,
     },
     Remedy {
         id: "earlier-transfer",
         what: "communication beside compute",
-        action: "Start the communication earlier, so that kernels run beside it.",
+        action: "Start the communication earlier, so that kernels overlap it.",
         why: "A collective needs few compute units, so that compute can run at the same time.",
         check: "In a new trace, the exposed time of communication is shorter.",
         gates: EARLIER,
@@ -991,8 +991,8 @@ pub(super) const REMEDIES: &[Remedy] = &[
     Remedy {
         id: "late-cpu",
         what: "a CPU that launches as early as those of the other ranks",
-        action: "Find what slows the CPU of this rank down: cores that it shares or that are far from its GPU (numactl), other processes, \
-                 and what only this rank does in Python.",
+        action: "Find what slows down the CPU of this rank: shared cores or cores far from its GPU (numactl), other processes, or Python \
+                 work that only this rank does.",
         why: "A collective ends when the last rank has joined; until then the GPUs of the others wait.",
         check: "In a new trace, no rank is the last to join most collectives.",
         gates: Gates { platforms: KNOWN_GPU, ..OPEN },
@@ -1010,8 +1010,8 @@ pub(super) const REMEDIES: &[Remedy] = &[
         id: "custom-all-reduce",
         what: "all-reduce for small messages",
         action: "Check that the engine's custom all-reduce is on (disable_custom_all_reduce is not set) and that it takes messages of \
-                 this size. First compare ranks: what a rank waits for others is no transfer.",
-        why: "The time of a small collective is latency, which a kernel that reads the other GPUs' memory directly has less of.",
+                 this size. First compare ranks: time spent waiting for other ranks is not transfer.",
+        why: "The time of a small collective is latency, which is lower in a kernel that reads the other GPUs' memory directly.",
         check: "In a new trace, the exposed time of communication is shorter, and so is its median kernel.",
         gates: Gates {
             platforms: KNOWN_GPU,
@@ -1023,8 +1023,8 @@ pub(super) const REMEDIES: &[Remedy] = &[
     Remedy {
         id: "cuda-graph",
         what: "CUDA graphs or torch.compile(mode=\"reduce-overhead\")",
-        action: "Use CUDA graphs or torch.compile(mode=\"reduce-overhead\"), so that one launch starts many kernels; a larger batch, where \
-                 there may be one, gives each launch more work.",
+        action: "Use CUDA graphs or torch.compile(mode=\"reduce-overhead\"), so that one launch starts many kernels; or give each launch \
+                 more work: a larger batch, if possible.",
         why: "The CPU launches kernels more slowly than the GPU runs them.",
         check: "In a new trace, cudaGraphLaunch launches the kernels and the GPU's busy share is higher.",
         gates: Gates {
@@ -1058,8 +1058,8 @@ pub(super) const REMEDIES: &[Remedy] = &[
     Remedy {
         id: "hip-graph",
         what: "HIP graphs or torch.compile(mode=\"reduce-overhead\")",
-        action: "Use HIP graphs (torch.cuda.CUDAGraph) or torch.compile(mode=\"reduce-overhead\"), so that one launch starts \
-                 many kernels; a larger batch, where there may be one, gives each launch more work.",
+        action: "Use HIP graphs (torch.cuda.CUDAGraph) or torch.compile(mode=\"reduce-overhead\"), so that one launch starts many \
+                 kernels; or give each launch more work: a larger batch, if possible.",
         why: "The CPU launches kernels more slowly than the GPU runs them.",
         check: "In a new trace, hipGraphLaunch launches the kernels and the GPU's busy share is higher.",
         gates: Gates {

@@ -54,7 +54,7 @@ fn what_is_missing_is_named() {
         ("aten::mm", None, "the trace has no op aten::mm"),
         ("aten::relu", None, "record_shapes=True"),
         ("aten::addmm", Some("3"), "the op has 2 kinds of calls"),
-        ("addmm", None, "addmm is no name of torch.ops"),
+        ("addmm", None, "addmm is not a name in torch.ops"),
         ("vllm::rms_norm", None, "vllm::rms_norm needs more than PyTorch"),
     ] {
         let mut arguments = vec!["bench-op", "run.json", "--op", op];

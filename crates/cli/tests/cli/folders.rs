@@ -96,7 +96,7 @@ fn diagnose_compares_the_ranks_of_a_folder() {
     assert!(!cause.stdout.contains("# TP-0.json"), "{}", cause.stdout);
     let says = "2 ranks; using rank 1, for which the others wait (--rank selects another";
     assert!(cause.stderr.contains(says), "{}", cause.stderr);
-    let first = "The GPU runs no kernel but communication for 80.8% of its span (800 µs, 700 µs of it because rank 1 joins later).";
+    let first = "The GPU runs only communication kernels for 80.8% of its span (800 µs, 700 µs of it because rank 1 joins later).";
     assert!(run.stdout.contains(first), "{}", run.stdout);
     // As JSON, with the same rows in both documents.
     let json = folder.run(&["diagnose", "run", "--json"]).done().json();
@@ -118,9 +118,9 @@ fn diagnose_compares_the_ranks_of_a_folder() {
     let run = folder.run(&["diagnose", "run", "--rank", "0"]).done();
     assert!(run.stdout.contains("# TP-0.json"), "{}", run.stdout);
     assert!(run.stdout.contains("Rank 1 has no collective, and the others have some"));
-    let given = "Their traces are given, and no collective of this rank could be matched with theirs. Rank 1 has no collective";
+    let given = "Their traces are given, but no collective of this rank could be matched with theirs. Rank 1 has no collective";
     assert!(run.stdout.contains(given), "{}", run.stdout);
-    assert!(!run.stdout.contains("only their traces tell"), "{}", run.stdout);
+    assert!(!run.stdout.contains("only their traces show it"), "{}", run.stdout);
     // One of them by itself cannot tell.
     let alone = folder.run(&["diagnose", "run/TP-0.json"]).done();
     assert!(!alone.stdout.contains("joins later"), "{}", alone.stdout);

@@ -151,7 +151,7 @@ fn a_range_of_the_events_is_told_and_the_rest_is_counted() {
     let said = folder.run(&["memory", "a.json", "--events", "1..3", "--at-peak"]).done().stdout;
     for part in [
         "Memory in use peaks at 2.93 KiB on device 0, at the end of 2 events in the chosen range",
-        "Device 0: only events 1 to 2 of 6 were kept, 1 before and 3 behind them left out.",
+        "Device 0: only events 1 to 2 of 6 were kept, 1 before and 3 after them left out.",
         "Device 0: before event 2",
     ] {
         assert!(said.contains(part), "{part}: {said}");
@@ -166,7 +166,7 @@ fn a_range_of_the_events_is_told_and_the_rest_is_counted() {
         ("6..9", "no device has as many events"),
         ("3..3", "the range has no event"),
         ("3", "expected FROM..TO"),
-        ("a..3", "is no number of an event"),
+        ("a..3", "is not an event number"),
     ] {
         let refused = folder.run(&["memory", "a.json", "--events", range]);
         assert_eq!(refused.code, 2, "{range}: {}", refused.stderr);

@@ -34,39 +34,39 @@ impl Obstacle {
         Some(match self {
             Self::Few => return None,
             Self::Elsewhere(pct, engine) => format!(
-                "The launches of {} of the kernel time are not in the file, {}: graphs of what PyTorch launches save little.",
+                "The launches of {} of the kernel time are not in the file, {}: graphs of PyTorch's own launches would save little.",
                 percent(pct),
                 match engine {
-                    Some(engine) => format!("as {engine} launches its kernels itself"),
-                    None => "as of an engine that PyTorch does not launch, such as TensorRT's"
+                    Some(engine) => format!("because {engine} launches its own kernels"),
+                    None => "as with an engine that PyTorch does not launch, such as TensorRT"
                         .to_owned(),
                 }
             ),
             Self::Sizes(n) => format!(
-                "A graph cannot launch such a step: it has an all-to-all, and the CPU reads from the GPU {} between the launches of an \
-                 iteration, probably its sizes.",
+                "A graph cannot capture this step: the CPU reads from the GPU {} between the launches of an iteration, probably the sizes \
+                 of its all-to-all.",
                 plural(n as u64, "time", "times")
             ),
             Self::OnCpu(n) => format!(
-                "A graph cannot launch such a step: the CPU communicates with other ranks {} between the launches of an iteration.",
+                "A graph cannot capture this step: the CPU communicates with other ranks {} between the launches of an iteration.",
                 plural(n as u64, "time", "times")
             ),
             Self::Reads(n, pct) => format!(
-                "A graph would hold little of such a step: the CPU reads a value from the GPU {} between the launches, and {} of the launches \
-                 lie between two reads with fewer than {LEAST_LAUNCHES} launches.",
+                "A graph could capture little of this step: the CPU reads a value from the GPU {} between the launches, and {} of the \
+                 launches are in runs of fewer than {LEAST_LAUNCHES} between two reads.",
                 plural(n as u64, "time", "times"),
                 percent(pct)
             ),
             Self::Waits(n, pct, of_device) => format!(
-                "A graph cannot launch such a step: the CPU waits for the GPU {} between the launches, and {} of the launches lie between two \
-                 waits with fewer than {LEAST_LAUNCHES} launches.{}",
+                "A graph cannot capture this step: the CPU waits for the GPU {} between the launches, and {} of the launches are in runs \
+                 of fewer than {LEAST_LAUNCHES} between two waits.{}",
                 plural(n as u64, "time", "times"),
                 percent(pct),
                 match of_device {
                     0 => String::new(),
-                    1 => " One wait is for all of the device (torch.cuda.synchronize): remove it if it only measures.".to_owned(),
+                    1 => " One wait is for the whole device (torch.cuda.synchronize): remove it if it is only for timing.".to_owned(),
                     n => format!(
-                        " {} waits are for all of the device (torch.cuda.synchronize): remove those that only measure.",
+                        " {} waits are for the whole device (torch.cuda.synchronize): remove those that are only for timing.",
                         count(n as u64)
                     ),
                 }
@@ -136,7 +136,7 @@ pub(super) fn broken_by_reads(facts: &Facts<'_>) -> String {
         n => (format!("{}{of_all} are", count(n)), "between them, or move them"),
     };
     format!(
-        " A graph ends where the CPU reads a value from the GPU, and {which} read between the launches of an iteration: capture {those}."
+        " A graph cannot span a read from the GPU, and {which} between the launches of an iteration: capture the parts {those}."
     )
 }
 

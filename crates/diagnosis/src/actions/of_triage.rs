@@ -25,11 +25,11 @@ fn without_profiler(facts: &Facts<'_>, row: &triage::FuseRow, bound_ns: i64) -> 
     let ns = report::units::time(most_ns);
     let why = match most_ns.cmp(&bound_ns) {
         Ordering::Less => format!(
-            " Without the profiler that is {ns} at most: the time on the device and what late launches cost."
+            " Without the profiler that is at most {ns}: the time on the device and the cost of late launches."
         ),
         Ordering::Equal => String::new(),
         Ordering::Greater => format!(
-            " That is so in the recording: without the profiler the GPU's work limits the run, and all of it counts, {ns}."
+            " That holds for the recording: without the profiler the GPU's work limits the run, and all {ns} count."
         ),
     };
     (most_ns, why)
@@ -91,7 +91,7 @@ fn advised(facts: &Facts<'_>) -> Vec<Action> {
     let fuse = rows.filter_map(|row| {
         let observation = match row.together {
             Some(all) => {
-                format!("{} The same change acts in {} stages: the bound is of all of them, the other figures are of this one.", row.what, all.n_stages)
+                format!("{} The same change applies in {} stages: the bound covers all of them, the other figures this one.", row.what, all.n_stages)
             }
             None => row.what.clone(),
         };
@@ -131,12 +131,12 @@ fn precision(facts: &Facts<'_>) -> Option<Action> {
     }
     let is_more = is_slowed && plain.gone_ns > plain.saved_ns;
     let recorded = match plain.is_told() {
-        true => "That is so in the recording, which makes launches later",
-        false => "Recording makes launches later",
+        true => "That holds for the recording, which delays launches",
+        false => "Recording delays launches",
     };
     let without = match is_more {
         true => format!(
-            " {recorded}: without the profiler it saves {} at most.",
+            " {recorded}: without the profiler it saves at most {}.",
             report::units::time(plain.gone_ns)
         ),
         false => String::new(),

@@ -45,11 +45,11 @@ impl OneWork {
         match self.kind {
             CpuWork::Collects => format!(" For {ns} of it the CPU is in gc.collect."),
             CpuWork::Random => format!(
-                " For {ns} of it the CPU makes random numbers in its own memory ({}).",
+                " For {ns} of it the CPU generates random numbers in host memory ({}).",
                 self.names.join(", ")
             ),
             CpuWork::Computes => format!(
-                " For {ns} of it the CPU computes on tensors in its own memory ({}).",
+                " For {ns} of it the CPU computes on CPU tensors ({}).",
                 self.names.join(", ")
             ),
         }
@@ -59,8 +59,8 @@ impl OneWork {
     pub(crate) fn part(&self) -> String {
         let does = match self.kind {
             CpuWork::Collects => "collects garbage (gc.collect)",
-            CpuWork::Random => "makes random numbers",
-            CpuWork::Computes => "computes on tensors in its own memory",
+            CpuWork::Random => "generates random numbers",
+            CpuWork::Computes => "computes on CPU tensors",
         };
         format!(", for {} of it while the CPU {does}", time(self.ns))
     }

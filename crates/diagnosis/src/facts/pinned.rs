@@ -16,7 +16,7 @@ impl Facts<'_> {
     pub(crate) fn paced_pageable(&self) -> (i64, String) {
         let ns: i64 = self.triage.overlap.iter().map(|row| row.paced_ns).sum();
         let text = format!(
-            " Not counted are {} that only make the waits for the workers of the data loader longer.",
+            " Not counted: {} that would only lengthen the waits for the data loader's workers.",
             time(ns)
         );
         (ns, if ns > 0 { text } else { String::new() })
@@ -53,7 +53,7 @@ impl Device<'_> {
             return (0, String::new());
         }
         let around = format!(
-            " Counted, too, are {} in which {} stands still while the CPU prepares such a copy, or until it has launched what follows.",
+            " The bound includes {} in which {} is idle while the CPU prepares such a copy, or until it has launched what follows.",
             time(idle_ns),
             self.name_within()
         );
@@ -110,8 +110,8 @@ impl Device<'_> {
         let left_ns = own_ns.saturating_sub(self.kernels_alone_ns());
         (bound_ns > 0 && left_ns as f64 >= LEAST * bound_ns as f64).then(|| {
             let text = format!(
-                " From pinned memory they still take {} at {rate} GB/s, the most that its link to the host moves: the bound leaves {} of that \
-                 out, for which no kernel runs that could hide it.",
+                " From pinned memory they still take {} at {rate} GB/s, the peak of the link to the host: the bound excludes {} of that, \
+                 which no kernel could hide.",
                 time(own_ns),
                 time(left_ns),
             );

@@ -98,7 +98,7 @@ impl Device<'_> {
         };
         let others = self.waits_for_others().filter(is_much).map(|place| {
             format!(
-                " For {} it waits for another process or thread in {}, which the bound leaves out.",
+                " For {} it waits for another process or thread in {}, which the bound excludes.",
                 time(place.total_ns),
                 place.name
             )
@@ -116,8 +116,7 @@ impl Device<'_> {
             // (Stacks that ops have as a text are not read.)
             _ if self.facts.details.ops_have_stacks => String::new(),
             _ if self.facts.host.python.n == 0 && waits.is_some_and(|waits| waits.host_ns > 0) => {
-                "Which lines of Python keep it waiting, a recording with with_stack=True tells."
-                    .to_owned()
+                "Record with with_stack=True to see which Python lines keep it waiting.".to_owned()
             }
             _ => String::new(),
         }

@@ -91,8 +91,8 @@ impl Timed {
     #[must_use]
     pub fn sentence(&self) -> String {
         format!(
-            " Without the profiler {} takes {} ({} as recorded), and the GPU computes and copies for {} of it: late launches cost {} of it \
-             at most.",
+            " Without the profiler {} takes {} ({} as recorded), and the GPU computes and copies for {} of it: late launches cost at most \
+             {} of it.",
             self.one(),
             time(self.ns),
             time(self.recorded_ns),

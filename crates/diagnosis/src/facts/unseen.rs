@@ -41,7 +41,7 @@ pub(crate) fn left_out(facts: &Facts<'_>) -> Option<String> {
     let is_much = n > 0 && ns as f64 > MUCH * facts.busy_ns() as f64;
     is_much.then(|| {
         format!(
-            "The launches of {} of {} GPU slices ({}) are not in the file: what an iteration launched, and the GPU span of it, leave them out.",
+            "The launches of {} of {} GPU slices ({}) are not in the file: what an iteration launched and its GPU span exclude them.",
             count(n),
             count(facts.host.links.gpu as u64),
             time(ns)

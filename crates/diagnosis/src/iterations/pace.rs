@@ -30,7 +30,7 @@ pub(crate) struct Pace {
 
 const AHEAD: &str = "most GPU work of an iteration runs after the iteration has ended on the CPU.";
 /// Why parts of the wall time are left out.
-const LEFT_OUT: &str = "What the GPU does meanwhile belongs to earlier ones and is left out.";
+const LEFT_OUT: &str = "What the GPU runs meanwhile belongs to earlier iterations and is excluded.";
 
 /// That the CPU launches ahead; or how far it does not, where the GPU runs dry in the loop around `n` iterations.
 pub(super) fn ahead(pace: Option<Pace>, n: usize) -> String {
@@ -46,8 +46,9 @@ pub(super) fn ahead(pace: Option<Pace>, n: usize) -> String {
         );
     }
     format!(
-        "The CPU launches ahead, but not far enough: {AHEAD} Before the work of {} of {} ends, the GPU is idle for {} because launches come \
-         late. On the CPU, an iteration starts every {} (median of {}); the launching thread waits {} of that for the GPU (median).",
+        "The CPU launches ahead, but not far enough: {AHEAD} In {} of {} the GPU is idle before their work ends, for {} in all, because \
+         launches come late. On the CPU, an iteration starts every {} (median of {}); the launching thread waits {} of that for the GPU \
+         (median).",
         count(pace.n_late as u64),
         plural(n as u64, "iteration", "iterations"),
         time(pace.late_ns),

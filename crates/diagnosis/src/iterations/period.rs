@@ -59,8 +59,8 @@ impl Iterations {
         let told = self.classes.iter().filter_map(|class| {
             let (period_ns, span) = (class.period_ns?, class.gpu_span.figures.as_ref()?);
             Some(format!(
-                "On the GPU an iteration of {} comes every {} (median of {}): the {} after its own work belong to no iteration, and the GPU \
-                 works then, too.",
+                "On the GPU an iteration of {} comes every {} (median of {}): the {} after its own work belong to no iteration, although \
+                 the GPU works then, too.",
                 class.name,
                 time(period_ns),
                 count(class.n_periods as u64),

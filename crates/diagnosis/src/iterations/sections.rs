@@ -39,7 +39,7 @@ impl Row for Class {
             key: "cold",
             title: "Cold",
             unit: Unit::Count,
-            help: "Leading iterations that take more than 1.5 times the median of later ones, or set things up for 10% of their time. The figures leave them out.",
+            help: "Leading iterations that take more than 1.5 times the median of later ones, or spend 10% of their time on set-up. The figures exclude them.",
             cell: |row| Cell::Count(row.cold as u64),
         },
         Column {
@@ -160,7 +160,7 @@ impl Row for Iteration {
             key: "name",
             title: "Iteration",
             unit: Unit::Text,
-            help: "Its name in the file; where others have the same, with its number among all.",
+            help: "Its name in the file, numbered where others have the same one.",
             cell: |row| row.shown_name().into(),
         },
         Column {
@@ -328,12 +328,12 @@ impl Iterations {
         let cold = match (self.list.len(), cold) {
             (1, 0) => String::new(),
             (..=3, 0) if self.is_even() => String::new(),
-            (..=3, 0) => "; they are too few to tell whether the first is cold".to_owned(),
+            (..=3, 0) => "; too few to tell whether the first is cold".to_owned(),
             (_, 0) => String::new(),
             // (The first sentence of the report says so: its bar is of the others.)
             _ if self.warm_windows.is_some() => String::new(),
-            (_, 1) => format!("; 1{place} is cold, and the figures leave it out"),
-            (_, cold) => format!("; {cold}{place} are cold, and the figures leave them out"),
+            (_, 1) => format!("; 1{place} is cold and excluded from the figures"),
+            (_, cold) => format!("; {cold}{place} are cold and excluded from the figures"),
         };
         let of_device = match &self.device {
             Some(device) if self.n_ranks > 1 => format!(
@@ -341,9 +341,7 @@ impl Iterations {
                 self.n_ranks
             ),
             Some(device) if self.is_one_of_several => {
-                format!(
-                    " Figures of the GPU are those of device {device}, which has most of their work."
-                )
+                format!(" GPU figures are those of device {device}, which has most of their work.")
             }
             _ => String::new(),
         };

@@ -85,21 +85,21 @@ impl Row for TreeRow {
             key: "self_ns",
             title: "GPU, self",
             unit: Unit::Time,
-            help: "Forward and backward of what belongs to no module inside it.",
+            help: "Forward and backward, without the modules inside it.",
             cell: |row| Cell::Ns(row.self_ns),
         },
         Column {
             key: "least_ns",
             title: "GPU, least",
             unit: Unit::Time,
-            help: "GPU time of the module of the row with least.",
+            help: "Least GPU time of a module in the row.",
             cell: |row| Cell::Ns(row.least_ns),
         },
         Column {
             key: "most_ns",
             title: "GPU, most",
             unit: Unit::Time,
-            help: "GPU time of the module of the row with most.",
+            help: "Most GPU time of a module in the row.",
             cell: |row| Cell::Ns(row.most_ns),
         },
         Column {
@@ -201,17 +201,20 @@ impl ModuleTree {
         if self.device_ns > 0 {
             let of = |ns: i64| format!("{} ({})", time(ns), percent(share(ns, self.device_ns)));
             text.push_str(&format!(
-                "; of {} of GPU time {} belong to them",
+                "; of {} of GPU time, {} belongs to them",
                 time(self.device_ns),
                 of(in_modules)
             ));
             if self.outside_ns > 0 {
-                text.push_str(&format!(", {} were launched outside modules", of(self.outside_ns)));
+                text.push_str(&format!(
+                    ", {} was launched outside any module",
+                    of(self.outside_ns)
+                ));
             }
             if self.unlinked_ns > 0 {
                 let place = if self.of_step { "this step" } else { "the file" };
                 text.push_str(&format!(
-                    ", and of {} the launch is not in {place}",
+                    ", and the launch of {} is not in {place}",
                     of(self.unlinked_ns)
                 ));
             }

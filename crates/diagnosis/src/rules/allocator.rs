@@ -32,7 +32,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let steps: i64 = facts.slices.steps.iter().map(host::HostSlice::dur_ns).sum();
     let share = covered as f64 / steps.max(1) as f64;
     let text = format!(
-        "{} calls in the steps allocate or free memory of the driver ({}); they cover {} of idle time.",
+        "{} driver calls in the steps allocate or free memory ({}); they cover {} of idle time.",
         count(calls.n),
         time(calls.total_ns),
         time(covered)
@@ -42,13 +42,13 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         true => (
             "retries",
             format!(
-                "{} calls give memory back inside ops that allocate then: so PyTorch does where an allocation fails, to try again.",
+                "{} calls free cached memory inside ops that allocate: PyTorch does so when an allocation fails, before it retries.",
                 count(n_frees)
             ),
         ),
         false => (
             "in_steps",
-            "PyTorch's cache grows or is emptied. In a steady state it does neither.".to_owned(),
+            "PyTorch's cache grows or is emptied. In a steady state neither happens.".to_owned(),
         ),
     };
     vec![
@@ -74,7 +74,7 @@ fn grows(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
     let row = device.wall(WallPart::Allocation).filter(|row| row.share_pct >= LEAST_GROWTH_PCT)?;
     let n = mallocs_of_cache(facts);
     let text = format!(
-        "{} stands still for {} ({} of {}) while the CPU allocates memory of the driver, or frees it ({}).",
+        "{} is idle for {} ({} of {}) while the CPU is in driver calls that allocate or free memory ({}).",
         device.title(),
         time(row.total_ns),
         percent(row.share_pct),
@@ -85,7 +85,7 @@ fn grows(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
         .level(Level::of_share(row.share_pct / 100.0))
         .on(device.name)
         .means(
-            "PyTorch keeps what it has allocated, so that a later pass with these sizes calls the driver no more: record after a few passes."
+            "PyTorch caches what it has allocated, so later passes with the same sizes make no such calls: record after a few passes."
                 .to_owned(),
         )
         .with("wall", "idle while memory is allocated or freed", time(row.total_ns));
@@ -147,8 +147,8 @@ fn without_cache(facts: &Facts<'_>, n_mallocs: u64, malloc: StringId) -> Vec<Fin
     let of_device = |device: Device<'_>| {
         let row = device.wall(WallPart::Allocation)?;
         let text = format!(
-            "{} calls of {} allocate memory of the driver: PyTorch's cache of memory is off. {} stands still for {} ({} of {}) \
-             while the CPU allocates or frees.",
+            "{} calls of {} allocate memory from the driver: PyTorch's caching allocator is off. {} is idle for {} ({} of {}) while the \
+             CPU allocates or frees.",
             count(n_mallocs),
             facts.slices.trace.strings.get(malloc),
             device.title(),

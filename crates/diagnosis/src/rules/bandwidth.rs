@@ -43,7 +43,7 @@ fn matrix_vector(facts: &Facts<'_>, device: &Device<'_>, is_it: &[bool]) -> Opti
     }
     let share = ns as f64 / busy;
     let text = format!(
-        "Products of a matrix and a vector (gemv) take {} ({} of the busy time).",
+        "Matrix-vector products (gemv) take {} ({} of the busy time).",
         time(ns),
         percent(100.0 * share.min(1.0))
     );
@@ -52,8 +52,8 @@ fn matrix_vector(facts: &Facts<'_>, device: &Device<'_>, is_it: &[bool]) -> Opti
             .level(Level::of_share(share))
             .on(device.name)
             .means(
-                "Each element of the matrix is read for one row, so that memory bandwidth limits them. More rows in a pass (a larger \
-                 batch, speculative decoding) cost little more time, and a matrix of fewer bits takes less.",
+                "Each matrix element is read for one row only, so memory bandwidth limits them. More rows per pass (a larger batch, \
+                 speculative decoding) cost little more time, and a matrix in fewer bits takes less.",
             )
             .with("triage", "GPU time of such kernels", time(ns)),
     )

@@ -40,7 +40,7 @@ pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
     let n = between.idle_ns.len();
     let median_ns = timeline::median(&mut between.idle_ns)?;
     let observation = format!(
-        "{} stands still for {} ({} of its time without set-up) after {} of the CPU for a result, until the next graph starts: {} each (median).",
+        "{} is idle for {} ({} of its time without set-up) after {} of the CPU for a result, until the next graph starts: {} each (median).",
         device.title(),
         time(total_ns),
         percent(100.0 * share),
@@ -53,7 +53,7 @@ pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
         .on(device.name)
         .bound(total_ns)
         .means(
-            "The CPU prepares the next pass only when it has the result of the last one: meanwhile the GPU has nothing to do.",
+            "The CPU prepares the next pass only once it has the result of the last one; until then the GPU has nothing to run.",
         )
         .with("wall", "idle from waits to graphs", time(total_ns))
         .with("runtime.sync.longest", "the call that waits", between.wait);

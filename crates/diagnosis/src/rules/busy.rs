@@ -11,8 +11,8 @@ use crate::{Confidence, Facts, Finding, Level, Rule};
 /// What helps where the profiler got no records.
 const AGAIN: &str = "Record again where CUPTI may record kernels: no other profiler attached, and a driver and a container that permit it.";
 /// What times are, and what records them, of a GPU that the profiler knows nothing of.
-const UNRECORDED: &str = "Times of ops are those of the CPU's calls, and those that read a value (aten::item) wait for the GPU. \
-                          torch.mps.profiler records Apple's for Instruments.";
+const UNRECORDED: &str = "Op times are those of the CPU's calls, and calls that read a value (aten::item) wait for the GPU. \
+                          torch.mps.profiler records Apple's GPU for Instruments.";
 
 /// A file without GPU work: of a run on the CPU, or one whose work the profiler did not get.
 fn no_gpu(facts: &Facts<'_>) -> Finding {
@@ -24,13 +24,13 @@ fn no_gpu(facts: &Facts<'_>) -> Finding {
     };
     match facts.ran_on() {
         RanOn::Cpu => {
-            let text = "The file has no GPU work: only the CPU's figures say something.";
+            let text = "The file has no GPU work: only the CPU's figures are meaningful.";
             Finding::fact(Rule::Busy, "no_gpu", text.to_owned())
         }
         RanOn::Allocated => lost(
-            "A GPU was used, as the memory events say, and nothing that ran on it was recorded."
+            "Memory events show that a GPU was used, but nothing that ran on it was recorded."
                 .to_owned(),
-            "Record again with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]: ops that wait for the GPU look like work of the CPU.",
+            "Record again with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]: ops that wait for the GPU look like CPU work.",
         ),
         RanOn::Launched(n) => lost(
             format!(
@@ -51,8 +51,8 @@ fn no_gpu(facts: &Facts<'_>) -> Finding {
             UNRECORDED,
         ),
         RanOn::Unrecorded => lost(
-            "The ops probably ran on a GPU that PyTorch's profiler does not record, such as Apple's (MPS): aten::linear computes by itself, \
-             which it does not on the CPU."
+            "The ops probably ran on a GPU that PyTorch's profiler does not record, such as Apple's (MPS): aten::linear computes by \
+             itself, unlike on the CPU."
                 .to_owned(),
             UNRECORDED,
         ),
@@ -99,8 +99,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                     .confidence(Confidence::Low)
                     .on(device.name)
                     .means(format!(
-                        "This says little: for {} of its idle time the next kernel or copy had been launched already. What it waited for is not in \
- the file: an earlier batch, another process on the GPU, or another device.",
+                        "This means little: for {} of its idle time the next kernel or copy had been launched already. What it waited for \
+                         is not in the file: an earlier batch, another process on the GPU, or another device.",
                         time(missing)
                     ))
                     .with(format!("gaps.{}.all.queued_ns", device.name), "launched but not started", time(missing)),
@@ -112,10 +112,10 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                     .confidence(Confidence::Low)
                     .on(device.name)
                     .means(if facts.triage.coverage.only_captures {
-                        "This says nothing: most launches have no GPU work in the file, as in the capture of a graph."
+                        "This is not meaningful: most launches have no GPU work in the file, as in the capture of a graph."
                     } else {
-                        "This says nothing: most launches have no GPU work in the file. Unless a graph was captured, or the recording ended before \
-                         it ran, the profiler lost it: record fewer steps."
+                        "This is not meaningful: most launches have no GPU work in the file. Unless a graph was captured, or the \
+                         recording ended before it ran, the profiler lost it: record fewer steps."
                     })
                     .with("links.runtime_calls_without_gpu_slice.launch", "GPU slices with a launch", facts.host.links.linked),
             );

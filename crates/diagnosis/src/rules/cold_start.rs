@@ -19,8 +19,8 @@ fn meaning(facts: &Facts<'_>) -> String {
             time(first_ns),
             time(later_ns)
         ),
-        None => "This is a first run: later steps do not wait for this. Warm up, and profile steps after that; only times of kernels hold \
-                 for them."
+        None => "This is a first run: later steps do not wait for this. Warm up before profiling; only kernel times carry over to later \
+                 steps."
             .to_owned(),
     }
 }
@@ -54,12 +54,15 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             let (covered, idle) = device.cold()?;
             let what = match device.sets_up_most_of(&device.first_calls()) {
                 Some(sets) => {
-                    format!("{}, and calls load code, allocate or free, for", sets.clause())
+                    format!(
+                        "{}, and calls load code or allocate or free memory, for",
+                        sets.clause()
+                    )
                 }
-                None => "Calls that load code, allocate or free cover".to_owned(),
+                None => "Calls that load code or allocate or free memory cover".to_owned(),
             };
             let text = format!(
-                "{} {} of the {} in which {} stands still ({}).",
+                "{} {} of the {} in which {} is idle ({}).",
                 what,
                 time(covered),
                 time(idle),

@@ -35,7 +35,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 return None;
             }
             let text = format!(
-                "{} runs no kernel but communication for {} ({} of its span).",
+                "{} runs only communication kernels for {} ({} of its span).",
                 device.title(),
                 time(exposed),
                 percent(100.0 * share)
@@ -149,7 +149,7 @@ fn is_worth_a_word(device: &Device<'_>) -> bool {
 /// That nothing is known of what the other ranks do then, and why.
 fn unmatched(facts: &Facts<'_>) -> String {
     match given(facts) {
-        None => "Part of it may be waiting for other ranks: only their traces tell.".to_owned(),
+        None => "Part of it may be waiting for other ranks: only their traces show it.".to_owned(),
         Some(given) => format!("Part of it may be waiting for other ranks. {given}"),
     }
 }
@@ -158,7 +158,7 @@ fn unmatched(facts: &Facts<'_>) -> String {
 fn given(facts: &Facts<'_>) -> Option<String> {
     let why = facts.matched.is_of_files().then(|| facts.matched.why_none())?;
     let text =
-        "Their traces are given, and no collective of this rank could be matched with theirs.";
+        "Their traces are given, but no collective of this rank could be matched with theirs.";
     Some(format!("{text} {why}").trim_end().to_owned())
 }
 
@@ -168,11 +168,11 @@ fn limited(bound_ns: i64, sooner_ns: i64, transfer_ns: i64) -> String {
         String::new()
     } else if bound_ns == sooner_ns {
         format!(
-            " Without any communication the device would be done {} sooner at most: what follows is launched no earlier.",
+            " Removing all communication would save at most {}: what follows is launched no earlier.",
             time(sooner_ns),
         )
     } else {
-        format!(" Other kernels run alone for {}: it can hide behind no more.", time(bound_ns))
+        format!(" Other kernels run alone for {}: no more of it can be hidden.", time(bound_ns))
     }
 }
 
@@ -185,7 +185,9 @@ fn waiting(waits: &Waits, exposed: i64, who: &str, (compute_ns, bound_ns): (i64,
     let n = plural(waits.n as u64, "collective", "collectives");
     match most {
         None => {
-            format!("In {n} that were matched with the other {who}s' it waits for none of them.")
+            format!(
+                "In {n} that were matched with those of the other {who}s, it waits for none of them."
+            )
         }
         Some(wait) => {
             let last = &wait.last;
@@ -196,7 +198,7 @@ fn waiting(waits: &Waits, exposed: i64, who: &str, (compute_ns, bound_ns): (i64,
             let is_less = |ns: &i64| (*ns as f64) < LEAST_SAVED * waits.exposed_ns as f64;
             let late = match waits.saves_ns.filter(is_less) {
                 Some(ns) => format!(
-                    " Without the waiting this {who} would be done {} sooner at most: its own launches come no earlier. The bound leaves the waiting out.",
+                    " Without the waiting this {who} would finish at most {} sooner: its own launches come no earlier. The bound excludes the waiting.",
                     time(ns)
                 ),
                 None => String::new(),
@@ -214,7 +216,7 @@ fn waiting(waits: &Waits, exposed: i64, who: &str, (compute_ns, bound_ns): (i64,
                 _ => String::new(),
             };
             format!(
-                "{} of it is waiting for {whom}, as {n} show that were matched with those of the other {who}s; {rest}{hides}.{late}",
+                "{} of it is waiting for {whom}, according to {n} matched with those of the other {who}s; {rest}{hides}.{late}",
                 time(waits.exposed_ns)
             )
         }
@@ -230,7 +232,7 @@ fn rest(transfer_ns: i64, rest_ns: i64) -> (String, &'static str) {
     let unmatched_ns = rest_ns.saturating_sub(transfer_ns);
     let transfer = format!("{} is transfer", time(transfer_ns));
     let unmatched = format!(
-        "{} lies in communication that could not be matched: transfer and waiting together",
+        "{} is in communication that could not be matched: transfer and waiting together",
         time(unmatched_ns)
     );
     match transfer_ns {
@@ -307,9 +309,9 @@ impl Excess {
     fn than(&self) -> &'static str {
         match (self.by_size, self.by_place) {
             (true, true) => {
-                "the fast ones of each size or place, or what the best rate of the group allows"
+                "the fast ones of each size or place, or what the group's best bandwidth allows"
             }
-            (_, false) => "the fast ones of each size, or what the best rate of the group allows",
+            (_, false) => "the fast ones of each size, or what the group's best bandwidth allows",
             (false, true) => "the fast ones of each kernel in equal graphs",
         }
     }
@@ -327,9 +329,9 @@ impl Excess {
         });
         let than = self.than();
         format!(
-            "Equal collectives differ: {} {of} take {} to {}.{places} Above {than}, they take {} in all: at least that is waiting for \
-             other ranks, or a link that is shared. The traces of the other ranks tell which. An estimate: {} of that is exposed, and \
-             the bound leaves it out.",
+            "Equal collectives differ: {} {of} take {} to {}.{places} In all, they take {} longer than {than}: at least that is \
+             waiting for other ranks, or a shared link. The traces of the other ranks show which. An estimate: {} of that is exposed, and \
+             the bound excludes it.",
             count(n as u64),
             time(shortest),
             time(longest),
@@ -432,7 +434,7 @@ mod tests {
     #[test]
     fn what_was_not_matched_is_not_called_transfer() {
         let unmatched =
-            "lies in communication that could not be matched: transfer and waiting together";
+            "is in communication that could not be matched: transfer and waiting together";
         let both =
             |first: &str, second: &str| format!("{first} is transfer, and {second} {unmatched}");
         assert_eq!(rest(920_000, 1_000_000), (both("920 µs", "80.0 µs"), "; of both,"));

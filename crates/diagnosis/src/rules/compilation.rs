@@ -63,12 +63,12 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 _ => Confidence::High,
             })
             .means(match sets {
-                Sets::TorchCompile => "Iterations in which it compiles are no steady state: compile in a warm-up before the recording.",
-                Sets::Captures => "A graph is captured once for its sizes, and replayed after that: record replays.",
+                Sets::TorchCompile => "Iterations in which it compiles are not steady state: compile in a warm-up before the recording.",
+                Sets::Captures => "A graph is captured once for its sizes and then replayed: record replays.",
                 // (Its first runs collect the types, one of the next compiles for them.)
-                Sets::TorchScript => "Later calls with such types and shapes do not compile: run three iterations or more before the recording. \
-                     Where they go on, torch._C._jit_set_texpr_fuser_enabled(False) shows what its fuser costs.",
-                Sets::Extensions => "An extension is built once, and loaded once a process: call its functions before the recording.",
+                Sets::TorchScript => "Later calls with the same types and shapes do not compile: run at least three iterations before the \
+                     recording. If they still do, torch._C._jit_set_texpr_fuser_enabled(False) shows what its fuser costs.",
+                Sets::Extensions => "An extension is built once, and loaded once per process: call its functions before the recording.",
                 Sets::Imports => "A module is imported once: let the iteration run before the recording, or import it at the top of the program.",
             })
             .with(evidence(sets), sets.clause(), time(ns)),
@@ -78,7 +78,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         let allocations =
             facts.host.runtime.classes.get(&Class::Malloc).copied().unwrap_or_default();
         let text = format!(
-            "{} calls load code ({}){} and {} allocate memory of the driver ({}) in the recording.",
+            "{} calls load code ({}){} and {} allocate memory from the driver ({}) in the recording.",
             count(loads.count),
             time(loads.total_ns),
             first_launches(facts),

@@ -158,11 +158,11 @@ fn without(facts: &Facts<'_>, purpose: Purpose, sum: &Sum) -> (i64, String) {
         // (The exposed time is of all iterations, the saving of the warm ones.)
         _ if facts.left_out().is_some() || cut_ns < saved_ns => String::new(),
         more if more > LEAST_CHANGE => format!(
-            " The ops that make them take the CPU {}, and the GPU waits for launches: the bound counts that, too.",
+            " The CPU spends {} in the ops that make them; as the GPU waits for launches, the bound includes that.",
             time(cpu_ns)
         ),
         less if less < -LEAST_CHANGE => format!(
-            " Without them the run would be done {} sooner at most: what follows is launched no earlier.",
+            " Removing them would save at most {}: what follows is launched no earlier.",
             time(saved_ns)
         ),
         _ => String::new(),
@@ -171,8 +171,8 @@ fn without(facts: &Facts<'_>, purpose: Purpose, sum: &Sum) -> (i64, String) {
 }
 
 /// What remains for copies that no kernel is left to hide.
-const FEWER_BYTES: &str = "Hardly any kernel runs without them that could hide them: only fewer bytes make them shorter, in a smaller type, or \
-                           with data that stays on the GPU.";
+const FEWER_BYTES: &str = "Hardly any kernel time is left to hide them: only fewer bytes make them shorter, with a smaller dtype or with \
+                           data that stays on the GPU.";
 
 /// How much of copies can run beside kernels: as long as kernels run alone, and why that is less than the time in which nothing else runs.
 fn beside_kernels(device: &Device<'_>, exposed_ns: i64) -> (i64, String) {
@@ -181,7 +181,7 @@ fn beside_kernels(device: &Device<'_>, exposed_ns: i64) -> (i64, String) {
         return (exposed_ns, String::new());
     }
     let why = format!(
-        " Kernels run alone for {}: the copies can hide behind no more. Fewer bytes make them shorter.",
+        " Kernels run alone for {}: no more of the copies can be hidden. Fewer bytes make them shorter.",
         time(alone_ns)
     );
     (alone_ns, why)
@@ -192,7 +192,7 @@ fn sums(places: &[CopyPlace]) -> String {
     match places.iter().map(|place| place.n_sums).sum() {
         0 => String::new(),
         n => format!(
-            " Not those of addmm and baddbmm ({}): they copy the tensor that they add to.",
+            " Exceptions: those of addmm and baddbmm ({}), which copy the tensor that they add to.",
             count(n)
         ),
     }
@@ -209,7 +209,7 @@ fn on_device(facts: &Facts<'_>, busy: i64) -> Option<Finding> {
         return None;
     }
     let text = format!(
-        "{} copies on the GPU take {}; no kernel runs beside them for {}.",
+        "{} copies on the GPU take {}; no kernel runs at the same time for {}.",
         count(n),
         time(ns),
         time(exposed)
@@ -302,7 +302,7 @@ impl Sum {
 
 /// Casts of other ops, which are the model's own, below this share of those of autocast: then gradients are of the latter.
 const FEW: f64 = 0.1;
-const AUTOCAST: &str = "Autocast makes them: it casts weights of 32 bits for the ops that it runs in 16, and their gradients back. With parameters in bf16 they go away; then the optimizer must keep a copy of the weights in 32 bits.";
+const AUTOCAST: &str = "Autocast makes them: it casts 32-bit weights for the ops that it runs in 16 bits, and their gradients back. bf16 parameters avoid them; the optimizer must then keep a 32-bit copy of the weights.";
 
 /// Whether autocast makes nearly all of these casts.
 fn is_by_autocast(places: &[CopyPlace]) -> bool {
@@ -312,7 +312,7 @@ fn is_by_autocast(places: &[CopyPlace]) -> bool {
     own > 0 && others as f64 <= FEW * own as f64
 }
 
-const FUSED: &str = "Most of that is made in lines whose ops a fused kernel can replace (the table of fusions): these casts go away with it.";
+const FUSED: &str = "Most of that is in lines whose ops a fused kernel can replace (the table of fusions), which also removes these casts.";
 
 /// Whether most of these casts are made in lines of Python whose ops are advised to be fused: a norm computes in 32 bits.
 fn is_in_fused(facts: &Facts<'_>, places: &[CopyPlace]) -> bool {
@@ -327,7 +327,7 @@ fn is_in_fused(facts: &Facts<'_>, places: &[CopyPlace]) -> bool {
 
 /// Ops that convert what they add up to the type of their result.
 const REDUCTIONS: [&str; 3] = ["aten::sum", "aten::cumsum", "aten::mean"];
-const REDUCED: &str = "Most of them are made by ops that add values up, which convert their input to the type of the result: their argument dtype sets that.";
+const REDUCED: &str = "Most of them are in sums or means, which convert their input to the dtype of the result: their dtype argument sets it.";
 
 /// Whether most of these casts are made by such ops.
 fn is_of_reductions(places: &[CopyPlace]) -> bool {
@@ -346,7 +346,7 @@ const DDP: [(&str, &str, &str); 2] = [
     (
         "DistributedDataParallel.forward",
         "in DistributedDataParallel.forward",
-        "it sends the buffers of rank 0 (of BatchNorm, its running statistics) to all ranks before each forward pass. Where each rank may keep its own, broadcast_buffers=False leaves that out.",
+        "it sends rank 0's buffers (BatchNorm's running statistics) to all ranks before each forward pass. If each rank may keep its own, broadcast_buffers=False avoids that.",
     ),
 ];
 
@@ -406,7 +406,7 @@ fn places(facts: &Facts<'_>, purpose: Purpose, all: u64) -> String {
 fn words(purpose: Purpose) -> Option<(&'static str, &'static str, &'static str)> {
     Some(match purpose {
         Purpose::Cast => {
-            ("cast", "change the type", "Keep tensors in the type in which they are used.")
+            ("cast", "convert the dtype", "Keep tensors in the dtype in which they are used.")
         }
         Purpose::Layout => (
             "layout",
@@ -416,23 +416,21 @@ fn words(purpose: Purpose) -> Option<(&'static str, &'static str, &'static str)>
         Purpose::ToDevicePageable => (
             "h2d_pageable",
             "go to the GPU from pageable memory",
-            "From pinned memory (pin_memory=True, non_blocking=True) the CPU does not wait for them.",
+            "From pinned memory (pin_memory=True, non_blocking=True) they do not block the CPU.",
         ),
         Purpose::ToDevicePinned => (
             "h2d_pinned",
             "go to the GPU from pinned memory",
-            "On a stream of their own, one batch ahead, they can run beside kernels.",
+            "On a stream of their own, one batch ahead, they can overlap kernels.",
         ),
         Purpose::ToDevice => {
-            ("h2d", "go to the GPU", "The file does not say whether from pinned memory.")
+            ("h2d", "go to the GPU", "The file does not show whether the source is pinned.")
         }
-        Purpose::ToHostPinned => (
-            "d2h",
-            "go to pinned memory of the CPU",
-            "With non_blocking=True the CPU does not wait for them.",
-        ),
+        Purpose::ToHostPinned => {
+            ("d2h", "go to pinned CPU memory", "With non_blocking=True they do not block the CPU.")
+        }
         Purpose::ToHostPageable => {
-            ("d2h", "go to pageable memory of the CPU", "The CPU waits for each of them.")
+            ("d2h", "go to pageable CPU memory", "The CPU waits for each of them.")
         }
         Purpose::ToHost => (
             "d2h",
@@ -442,12 +440,12 @@ fn words(purpose: Purpose) -> Option<(&'static str, &'static str, &'static str)>
         Purpose::OnDevice => (
             "d2d",
             "stay on the GPU",
-            "Let the op before write its result where the copy puts it, or use the tensor itself.",
+            "Write the result straight to its destination (out=), or use it without a copy.",
         ),
         Purpose::Broadcast => (
             "broadcast",
             "repeat values",
-            "Most ops take a view that expand() makes: no copy is needed for them.",
+            "Most ops take the view that expand() returns and need no copy.",
         ),
         Purpose::NoGpu
         | Purpose::BetweenDevices

@@ -34,7 +34,7 @@ pub fn check(facts: &Facts<'_>) -> Option<Finding> {
     let share = ns as f64 / facts.host.cpu_ops.window_ns?.max(1) as f64;
     let most = by_name.into_iter().max_by_key(|(_, ns)| *ns).filter(|_| share >= LEAST_SHARE)?;
     let text = format!(
-        "The CPU makes random numbers for {} ({} of the time from the first op to the last), most in {}.",
+        "The CPU generates random numbers for {} ({} of the time from the first op to the last), most in {}.",
         time(ns),
         percent(100.0 * share),
         most.0

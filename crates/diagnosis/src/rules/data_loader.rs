@@ -59,8 +59,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             let title = device.title();
             let text = match is_more {
                 true => format!(
-                    "The data loader is on the critical path for {} ({of} of {whole}): {} stands still for {} of it, and only communicates \
-                     for {}.",
+                    "The data loader is on the critical path for {} ({of} of {whole}): {} is idle for {} of it, and only communicates for \
+                     {}.",
                     time(bound_ns),
                     lower(&title),
                     time(length(&without(held, facts.gpu.busy(device.id())))),
@@ -123,7 +123,7 @@ fn saved(device: &Device<'_>, bound_ns: i64) -> (i64, String) {
     let saved_ns = bound_ns.max(loads_ns.min(idle_ns));
     let hides = match saved_ns > bound_ns {
         true => format!(
-            "It runs for {} in all: without it, the GPU's work during it comes earlier, too. ",
+            "It runs for {} in all: without it, the GPU's work during it would come earlier, too. ",
             time(loads_ns)
         ),
         false => String::new(),

@@ -24,7 +24,7 @@ pub fn check(device: &Device<'_>) -> Option<Finding> {
     }
     let idle_ns = length(&both(&device.gaps_told(), &times));
     let text = format!(
-        "DistributedDataParallel broadcasts the model's buffers at the beginning of {}, which takes the CPU {}; {} stands still for {} of it.",
+        "DistributedDataParallel broadcasts the model's buffers at the beginning of {}, which takes the CPU {}; {} is idle for {} of it.",
         plural(times.len() as u64, "forward pass", "forward passes"),
         time(length(&times)),
         lower(&device.title()),
@@ -37,8 +37,8 @@ pub fn check(device: &Device<'_>) -> Option<Finding> {
             .on(device.name)
             .bound(saved_ns)
             .means(
-                "It copies each buffer by an op of its own, and the model begins after it. The bound, an estimate, is how much sooner the \
-                 GPU would be done without these ops and their kernels.",
+                "Each buffer takes a copy op of its own, and the model begins after them. The bound, an estimate, is how much sooner the \
+                 GPU would finish without these ops and their kernels.",
             )
             .with("wall", "idle time while buffers are broadcast", time(idle_ns)),
     )

@@ -92,7 +92,7 @@ fn of_device(facts: &Facts<'_>, device: &Device<'_>, is_dense: &[bool]) -> Optio
     let (first, last) = (most.times.first()?, most.times.last()?);
     let range = format!("{} to {}", time(*first), time(*last));
     let observation = format!(
-        "Equal launches differ on {}: {} of {} with one grid and inputs of one size take {range}, and nothing else of this file runs \
+        "Equal launches differ on {}: {} of {} with the same grid and input sizes take {range}, and nothing else in this file runs \
          meanwhile.",
         device.name_within(),
         count(most.times.len() as u64),

@@ -272,7 +272,7 @@ pub(super) fn misaligned(facts: &Facts<'_>) -> Option<Finding> {
         return None;
     }
     let text = format!(
-        "Matrix products whose rows are no multiple of 16 bytes take {} ({} of the busy time); the longest is {} {} with {:.1} TFLOP/s.",
+        "Matrix products whose rows are not a multiple of 16 bytes take {} ({} of the busy time); the longest is {} {} with {:.1} TFLOP/s.",
         time(ns),
         percent(100.0 * share.min(1.0)),
         first.name,

@@ -14,7 +14,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         let gaps = &device.gaps.all;
         let (_, busy) = device.busy()?;
         let observation = format!(
-            "{} has {} gaps of {} in all{}: for {} of it the CPU had not launched what comes next, for {} it had.",
+            "{} has {} gaps of {} in all{}: for {} of it the CPU had not launched the next work, for {} it had.",
             device.title(),
             count(gaps.n as u64),
             time(gaps.total_ns),
@@ -42,9 +42,9 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         } else if part(gaps.queued_ns) {
             finding("queued")
                 .confidence(Confidence::Medium)
-                .means("What ends them had been launched: it waited for other work, which may not be in the file.")
+                .means("The work that ends them was already launched and waited for other work, which may not be in the file.")
         } else if part(gaps.no_launch_ns) {
-            finding("no_launch").confidence(Confidence::Low).means("The launches of what ends them are not in the file.")
+            finding("no_launch").confidence(Confidence::Low).means("The launches of the work that ends them are not in the file.")
         } else {
             finding("mixed")
         };

@@ -56,8 +56,7 @@ pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
     let is_least = !is_exact;
     let bound_ns = if is_exact { behind_ns } else { most_ns }.saturating_add(late_ns);
     let observation = format!(
-        "Launches limit {} behind its communication: without any communication it would be done {} sooner at most, of {} that \
-         are exposed.",
+        "Launches limit {} even without its communication: removing all of it would save at most {}, although {} is exposed.",
         device.name_within(),
         time(sooner_ns),
         time(exposed_ns),
@@ -69,13 +68,13 @@ pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
             .on(device.name)
             .bound(bound_ns)
             .means(format!(
-                "For {}{} ({} of its window) collectives run longer than they need while the CPU has yet to launch what follows: {}. {} {}",
+                "For {}{} ({} of its window) collectives run longer than needed while the CPU has yet to launch what follows: {}. {} {}",
                 if is_least { "at least " } else { "" },
                 time(behind_ns),
                 percent(100.0 * share),
                 why(facts, device, (waits_ns, than)),
                 match is_exact {
-                    true => format!("The bound, an estimate, is this and {} of idle time before late launches.", time(late_ns)),
+                    true => format!("The bound, an estimate, adds {} of idle time before late launches.", time(late_ns)),
                     false => rests_on(&transfer, behind_ns, most_ns, late_ns),
                 },
                 device.where_it_waits(),
@@ -95,19 +94,18 @@ fn rests_on(transfer: &Transfer, behind_ns: i64, most_ns: i64, late_ns: i64) -> 
     let steady = match transfer.steady_ns {
         0 => String::new(),
         ns => format!(
-            ", without {} of collectives that all take as long as others of their size",
+            ", without {} of collectives that take as long as all others of their size",
             time(ns)
         ),
     };
     let most = format!(
-        "{} of communication that is exposed while launches are late{steady}: this file does not tell how much of it is waiting.",
+        "all {} of communication exposed while launches are late{steady}, because the file does not show how much of it is waiting.",
         time(most_ns)
     );
     match late_ns {
-        0 => format!("The bound, an estimate, is all {most}"),
+        0 => format!("The bound, an estimate, is {most}"),
         _ => format!(
-            "Together with {late} of idle time before late launches that is about {} or more; the bound, an estimate, is {late} and \
-             all {most}",
+            "With {late} of idle time before late launches that is about {} or more. The bound, an estimate, is {late} plus {most}",
             time(behind_ns.saturating_add(late_ns)),
         ),
     }
@@ -126,13 +124,13 @@ fn why(facts: &Facts<'_>, device: &Device<'_>, (waits_ns, than): (i64, &str)) ->
         // (One that most of the waiting is for launches later than this one.)
         Some(wait) if wait.ns.saturating_mul(2) >= waits.exposed_ns => {
             format!(
-                "{} of {} are waiting for {who} {}",
+                "{} of {} is waiting for {who} {}",
                 time(wait.ns),
                 time(waits.exposed_ns),
                 wait.last
             )
         }
-        _ => format!("they wait for {who}s that launch as late, now one and now another"),
+        _ => format!("they wait for {who}s that launch just as late, for one and then another"),
     }
 }
 
@@ -181,9 +179,9 @@ impl Alike {
     fn words(self) -> &'static str {
         match self {
             Self::Sizes => "fast ones of the same kernels and sizes",
-            Self::Places => "fast ones of the same kernels at the same place of the iterations",
+            Self::Places => "fast ones of the same kernels at the same place in the iterations",
             Self::SizesAndPlaces => {
-                "fast ones of the same kernels and sizes, or, without a recorded size, at the same place of the iterations"
+                "fast ones of the same kernels and sizes, or, without a recorded size, at the same place in the iterations"
             }
         }
     }

@@ -77,7 +77,7 @@ fn late(facts: &Facts<'_>) -> Vec<Finding> {
                 None => bound_ns,
             };
             let observation = format!(
-                "{} stands still for {} because the CPU launches the next work late ({} of {}).",
+                "{} is idle for {} because the CPU launches the next work late ({} of {}).",
                 device.title(),
                 time(late),
                 percent(late_pct),

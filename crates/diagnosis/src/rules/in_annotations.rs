@@ -26,7 +26,7 @@ pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
         return None;
     }
     let observation = format!(
-        "{} stands still for {} ({} of {}) in {}: an annotation of the program is open, and no op, call or frame is recorded in it.",
+        "{} is idle for {} ({} of {}) in {}: an annotation of the program is open, but no op, call or frame is recorded in it.",
         device.title(),
         time(ranges.ns),
         percent(100.0 * share),

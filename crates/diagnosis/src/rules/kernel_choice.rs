@@ -105,7 +105,7 @@ fn naive(facts: &Facts<'_>, device: &Device<'_>, is_naive: &[bool]) -> Option<Fi
         return None;
     }
     let text = format!(
-        "{} of MIOpen's convolution of last resort (naive_conv) take {} ({} of the time from the first GPU work to the last); {most}.",
+        "{} of MIOpen's fallback convolution (naive_conv) take {} ({} of the time from the first GPU work to the last); {most}.",
         plural(n as u64, "launch", "launches"),
         time(ns),
         percent(100.0 * share)
@@ -178,7 +178,7 @@ fn of_device(facts: &Facts<'_>, device: &Device<'_>, capability: Option<u32>) ->
             _ => format!("They are kernels for {generation}"),
         };
         let text = format!(
-            "Kernels that were built for an earlier generation of GPUs take {} ({} of the time from the first GPU work to the last). {these}; {most}.",
+            "Kernels built for an earlier GPU generation take {} ({} of the time from the first GPU work to the last). {these}; {most}.",
             time(all_ns),
             percent(100.0 * all_share)
         );

@@ -52,7 +52,7 @@ fn one(device: &Device<'_>, known: &KnownCode) -> Option<Finding> {
             .on(device.name)
             .bound(bound_ns)
             .means(format!(
-                "{} The bound is an estimate: that work, and the {} in which {} stands still during these calls.",
+                "{} The bound is an estimate: that work, and the {} in which {} is idle during these calls.",
                 known.why,
                 time(idle_ns),
                 device.name_within()

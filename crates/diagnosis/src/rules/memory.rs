@@ -65,7 +65,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
 }
 
 /// What follows from memory that is not reserved.
-const BATCH: &str = " A larger batch has room.";
+const BATCH: &str = " There is room for a larger batch.";
 
 /// Whether nothing is trained.
 fn infers(facts: &Facts<'_>) -> bool {

@@ -148,9 +148,9 @@ fn meaning(
     match named().all(|name| is_product(facts, facts.trace.strings.get(name))) {
         // (A batch within one tile of the rows adds no block: where the grid never changes, nothing shows that it would.)
         true if named().any(grows) => {
-            "A part of the GPU has no work meanwhile: a larger batch or split-K gives it more blocks."
+            "Part of the GPU has no work meanwhile: a larger batch or split-K gives it more blocks."
         }
-        true => "A part of the GPU has no work meanwhile: split-K gives it more blocks.",
+        true => "Part of the GPU has no work meanwhile: split-K gives it more blocks.",
         false => "",
     }
 }

@@ -28,7 +28,7 @@ pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
         return None;
     }
     let text = format!(
-        "{} stands still for {} ({} of {}) within one call of {name}.",
+        "{} is idle for {} ({} of {}) within one call of {name}.",
         device.title(),
         time(ns),
         percent(100.0 * share),
@@ -41,8 +41,8 @@ pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
     // (CUDA driver API, `cuGraphUpload`: without it the first launch uploads the graph.)
     Some(match is_first && launches_graph(name) {
         true => finding.means(
-            "It is the first launch of a graph in the file, which also uploads the graph where nothing did so before: replay it once \
-             before the loop.",
+            "It is the first launch of a graph in the file. A first launch also uploads the graph, unless that was done before: replay it \
+             once before the loop.",
         ),
         false => finding,
     })

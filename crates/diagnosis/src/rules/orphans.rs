@@ -36,7 +36,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     if n_rest > 0 {
         said.push(match unseen::engine(facts) {
             Some(engine) => format!(
-                "The launches of {} are not in the file: {engine} launches its kernels itself, and the profiler did not record the calls.",
+                "The launches of {} are not in the file: {engine} launches its own kernels, and the profiler did not record the calls.",
                 of(n_rest, rest_ns)
             ),
             None => format!(
@@ -51,9 +51,11 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let is_little = (links.orphan_ns as f64) < LEAST_TIME * facts.busy_ns() as f64;
     let meaning = match verdict {
         "carried_over" => {
-            "They belong to an earlier step: ops and lines do not have them; the wall time does, and that of the iteration in which they run."
+            "They belong to an earlier step. They count in the wall time, and in that of the iteration in which they run, but not per op or line."
         }
-        _ => "The wall time has them, and ops, lines and what an iteration launches do not.",
+        _ => {
+            "They count in the wall time, but not per op or line, nor as launched by an iteration."
+        }
     };
     vec![Finding::fact(Rule::Orphans, verdict, text).means(meaning).aside(is_little).with(
         "links.orphans",

@@ -94,10 +94,11 @@ fn layouts(facts: &Facts<'_>) -> Vec<i64> {
 }
 
 /// What faster products bring where the GPUs stand still for most of the time.
-const WAITS: &str = "The GPU stands still for most of the time: faster products shorten the run only once it does not.";
+const WAITS: &str =
+    "The GPU is idle most of the time: faster products shorten the run only once it is not.";
 
 /// The same where that may be so only because it is recorded.
-const SLOWED: &str = "The GPU stands still for most of the recording; without the profiler its own work may be the limit, and faster products \
+const SLOWED: &str = "The GPU is idle for most of the recording; without the profiler its own work may be the limit, and faster products \
                       shorten it.";
 
 /// Whether the GPUs work for most of the time: else faster products shorten nothing.
@@ -107,7 +108,7 @@ fn computes(facts: &Facts<'_>) -> bool {
 
 /// The same where a replay of the launches says that it saves too little to advise it, and the GPU waits for them.
 const LAUNCHES_LIMIT: &str =
-    "The GPU waits for launches: faster products shorten the run only once these come sooner.";
+    "The GPU waits for launches: faster products shorten the run only once launches come sooner.";
 
 /// From this share of its wall time on in which a device waits for launches, they limit it, in percent.
 const LATE_PCT: f64 = 20.0;

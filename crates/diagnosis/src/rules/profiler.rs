@@ -28,13 +28,13 @@ fn timed_otherwise(facts: &Facts<'_>) -> Option<Finding> {
         ),
     };
     let text = format!(
-        "An iteration of {} without the profiler is none of this recording: {why}.",
+        "An iteration of {} without the profiler does not fit this recording: {why}.",
         time(given_ns)
     );
     Some(
         Finding::fact(Rule::Profiler, "timed_otherwise", text)
             .level(Level::Low)
-            .means("Nothing is concluded from it."),
+            .means("It is not used."),
     )
 }
 
@@ -53,8 +53,8 @@ fn inflated(facts: &Facts<'_>) -> Vec<Finding> {
         Finding::fact(Rule::Profiler, "inflated", text)
             .level(Level::Low)
             .means(match communicates {
-                true => "Times of the CPU are longer than without with_stack=True, and so are collectives that wait for the CPUs of other ranks; other times of the GPU are not.",
-                false => "Times of the CPU are longer than without with_stack=True; those of the GPU are not.",
+                true => "CPU times are longer than without with_stack=True, and so are collectives that wait for the CPUs of other ranks; other GPU times are not.",
+                false => "CPU times are longer than without with_stack=True; GPU times are not.",
             })
             .with("verdicts.python_events_share", "frames of Python", percent(100.0 * share)),
     ]

@@ -41,7 +41,7 @@ pub fn n_read(facts: &Facts<'_>) -> u64 {
 }
 
 /// What reads do that the GPU works through.
-const AFTER: &str = "Each waits for its stream: the GPU works meanwhile, and has nothing to do after it until the next launch.";
+const AFTER: &str = "Each waits for its stream: the GPU works until then, and has nothing to run until the next launch.";
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let rows = rows(facts);
@@ -69,8 +69,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             names.join(" and "),
             places(&rows),
             match idle_ns {
-                0 => "it has work all the while".to_owned(),
-                ns => format!("it stands still for {} during them", time(ns)),
+                0 => "it has work throughout".to_owned(),
+                ns => format!("it is idle for {} during them", time(ns)),
             }
         );
         let finding = Finding::fact(
@@ -90,7 +90,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             (true, _) => finding,
             (false, true) => finding
                 .level(Level::of_share(idle_share))
-                .means("Each waits until its stream has done all that was launched before."),
+                .means("Each blocks until all earlier work on its stream is done."),
             (false, false) => finding.means(AFTER).aside(true),
         };
         return vec![finding.with("copies.item_family", "reads with a copy", count(on_gpu))];
@@ -110,7 +110,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let text = format!("{} in {} steps.", names.join(" and "), count(n_steps));
     vec![
         Finding::fact(Rule::Reads, "reads", text)
-            .means("On a GPU each would wait for all that was launched before.")
+            .means("On a GPU each would wait for all earlier work.")
             .with("copies.item_family", "reads", count(calls)),
     ]
 }

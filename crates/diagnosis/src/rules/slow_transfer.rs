@@ -60,13 +60,13 @@ impl Slow {
             false => "",
         };
         let text = format!(
-            "{} of them take longer than their bytes need on a slow link (1 GB/s and 50 µs): one moves {} in {}.{first} Above that, they take \
-             {} in all: at least that is waiting for other ranks{}. {} of it is exposed, and the bound leaves it out.",
+            "{} of them take longer than their bytes need on a slow link (1 GB/s and 50 µs): one moves {} in {}.{first} The excess is {} \
+             in all: at least that is waiting for other ranks{}. {} of it is exposed, and the bound excludes it.",
             count(self.n as u64),
             bytes(size.unsigned_abs()),
             time(taken_ns),
             time(self.ns),
-            if given.is_none() { ", whose traces tell for which" } else { "" },
+            if given.is_none() { ", whose traces show for which" } else { "" },
             time(length(&self.exposed))
         );
         format!("{text} {}", given.unwrap_or_default()).trim_end().to_owned()

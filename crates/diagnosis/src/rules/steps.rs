@@ -53,7 +53,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let (verdict, meaning) = match n {
         1 => (
             "single",
-            "Record ten or more (schedule with active=10) to tell their spread and a cold first step.",
+            "Record ten or more (schedule with active=10) to show their spread and a cold first step.",
         ),
         2..10 => ("few", ""),
         10..100 => ("some", ""),

@@ -78,7 +78,7 @@ pub struct CopyPlaceRow {
 
 impl Row for CopyPlaceRow {
     const COLUMNS: &'static [Column<Self>] = columns! {
-        place "Made in" Path "The line of Python around the op; where no frame says one, the op that makes the copy." |row| row.made.place.as_str().into();
+        place "Made in" Path "The Python line around the op; without frames, the op that makes the copy." |row| row.made.place.as_str().into();
         purpose "aten::copy_ for" Text "What the copy is for." |row| row.purpose.title().into();
         count "Calls" Count "Calls of aten::copy_ with GPU work." |row| Cell::Count(row.made.count);
         device_ns "GPU" Time "GPU time." |row| Cell::Ns(row.made.device_ns);
@@ -91,7 +91,7 @@ pub(crate) fn section(copies: &Copies, places: &BTreeMap<Purpose, Vec<CopyPlace>
     let rows: Vec<CopyTableRow> = copies.memcpy_kinds.iter().map(CopyTableRow::of).collect();
     let kinds = Table::of("copy_kinds", "Copies on the GPU", &rows)
         .without_missing(&["bytes"])
-        .when_empty("The file has no copy that the copy engines of a GPU ran (Memcpy). Kernels that copy stand among the kernels.");
+        .when_empty("The file has no copy that the copy engines of a GPU ran (Memcpy). Kernels that copy are among the kernels.");
     section.tables.push(kinds.preview(PREVIEW));
     let rows: Vec<PurposeRow> = copies
         .copy_diag

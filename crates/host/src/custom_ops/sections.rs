@@ -32,7 +32,7 @@ impl Row for CustomOpRow {
             help: "Number format of the operands, by Input type.",
             cell: |row| match row.format {
                 Some(format) => format.into(),
-                None => Cell::missing("operands differ, or the types do not say"),
+                None => Cell::missing("operands differ, or their types do not show it"),
             },
         },
         Column {
@@ -67,7 +67,7 @@ impl Row for CustomOpRow {
             key: "tflops",
             title: "TFLOP/s",
             unit: Unit::Text,
-            help: "Operations by GPU time, of calls that launched GPU work. Of a bound: at most.",
+            help: "Operations / GPU time, of calls that launched GPU work. Of a bound: at most.",
             cell: |row| text(row.tflops.map(|rate| format!("{rate:.1}")), NO_TIME),
         },
         Column {
@@ -79,9 +79,9 @@ impl Row for CustomOpRow {
         },
         Column {
             key: "intensity",
-            title: "FLOP by byte, at most",
+            title: "FLOP per byte, at most",
             unit: Unit::Text,
-            help: "Operations by the least bytes that they move.",
+            help: "Operations / the least bytes that they move.",
             cell: |row| {
                 let reason = "the operations are a bound, or a part of an operand may be left out";
                 text(row.intensity.map(|of| format!("{of:.1}")), reason)

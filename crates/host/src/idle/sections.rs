@@ -41,21 +41,21 @@ impl Row for IdleRow {
             key: "name",
             title: "The launching thread is in",
             unit: Unit::Path,
-            help: "The line of Python that says most of those around the innermost function, or the innermost op.",
+            help: "The most telling Python line around the innermost function, or the innermost op.",
             cell: |row| row.name.as_str().into(),
         },
         Column {
             key: "total_ns",
             title: "GPU waits",
             unit: Unit::Time,
-            help: "Time in which the device stands still until the launch of what comes next, while the launching thread is here. Steps count from their start to their end.",
+            help: "Time in which the device is idle until the launch of what comes next, while the launching thread is here. Steps count from their start to their end.",
             cell: |row| Cell::Ns(row.total_ns),
         },
         Column {
             key: "share_pct",
             title: "Share of waiting for the CPU",
             unit: Unit::Percent,
-            help: "Of all time in which the device stands still until a launch.",
+            help: "Of all time in which the device is idle until a launch.",
             cell: |row| Cell::Percent(row.share_pct),
         },
         Column {
@@ -117,12 +117,7 @@ pub(crate) fn add(
     };
     if has_frames {
         let lines = of(|device, places| {
-            rows(
-                device,
-                places,
-                &places.lines,
-                ("(no line that says anything)", places.outside_lines_ns),
-            )
+            rows(device, places, &places.lines, ("(no telling line)", places.outside_lines_ns))
         });
         let table = Table::of("idle_lines", "The GPU waits for the CPU, by line of Python", &lines)
             .when_empty("No device waits for the CPU.");

@@ -38,7 +38,7 @@ impl Row for RateRow {
             help: "Number format of the operands, by Input type; of 32-bit floats by the names of the kernels.",
             cell: |row| match row.format {
                 Some(format) => format.into(),
-                None => Cell::missing("operands differ, or neither types nor kernels tell"),
+                None => Cell::missing("operands differ, or neither types nor kernels show it"),
             },
         },
         Column {
@@ -59,14 +59,14 @@ impl Row for RateRow {
             key: "tflops",
             title: "TFLOP/s",
             unit: Unit::Text,
-            help: "Operations by GPU time.",
+            help: "Operations / GPU time.",
             cell: |row| format!("{:.1}", row.tflops).into(),
         },
         Column {
             key: "gb_per_s",
             title: "GB/s, at least",
             unit: Unit::Text,
-            help: "The least bytes that they move, by GPU time: operands read once, the result written once.",
+            help: "The least bytes that they move / GPU time: operands read once, the result written once.",
             cell: |row| text(row.gb_per_s.map(|of| format!("{of:.0}")), NO_BYTES),
         },
         Column {
@@ -85,9 +85,9 @@ impl Row for RateRow {
         },
         Column {
             key: "intensity",
-            title: "FLOP by byte, at most",
+            title: "FLOP per byte, at most",
             unit: Unit::Text,
-            help: "Operations by the least bytes that they move: operands read once, the result written once.",
+            help: "Operations / the least bytes that they move: operands read once, the result written once.",
             cell: |row| text(row.intensity.map(|of| format!("{of:.1}")), NO_BYTES),
         },
         Column {
@@ -196,7 +196,7 @@ impl Rates {
             let share = timeline::percent(row.device_ns, all);
             let label = format!("{} {}", row.name, row.format.unwrap_or_default());
             let title = format!(
-                "{label}: {:.1} TFLOP/s at {intensity:.1} FLOP by byte, {} of the GPU time shown",
+                "{label}: {:.1} TFLOP/s at {intensity:.1} FLOP per byte, {} of the GPU time shown",
                 row.tflops,
                 percent(share)
             );
@@ -304,7 +304,7 @@ impl Scale {
             WIDTH - RIGHT,
             HEIGHT - 8.0,
             Anchor::End,
-            "FLOP by byte, at most".to_owned(),
+            "FLOP per byte, at most".to_owned(),
         ));
         shapes.push(label(8.0, 14.0, Anchor::Start, "TFLOP/s".to_owned()));
         shapes

@@ -34,7 +34,7 @@ impl Row for TrafficRow {
             key: "bytes_at_least",
             title: "Bytes, at least",
             unit: Unit::Bytes,
-            help: "Each operand read once and the result written once. What the inputs do not tell is left out.",
+            help: "Each operand read once and the result written once. What the inputs do not show is left out.",
             cell: |row| match u64::try_from(row.bytes_at_least) {
                 Ok(bytes) => Cell::Bytes(bytes),
                 Err(_) => Cell::missing("out of range"),
@@ -44,7 +44,7 @@ impl Row for TrafficRow {
             key: "gb_per_s",
             title: "GB/s, at least",
             unit: Unit::Text,
-            help: "These bytes by the GPU time.",
+            help: "These bytes / GPU time.",
             cell: |row| format!("{:.1}", row.gb_per_s).into(),
         },
         Column {

@@ -106,10 +106,10 @@ fn what_failed(report: &SnapshotReport, device: &str, oom: &OomRow, timeline: &T
         let (from, bytes) = (count(from as u64), size(bytes));
         observation.push_str(&match to == oom.index {
             true => format!(
-                " Before it failed, the allocator gave {bytes} of its cache back to the driver, from event {from} on."
+                " Before it failed, the allocator returned {bytes} of its cache to the driver, from event {from} on."
             ),
             false => format!(
-                " At event {from}, the allocator had already given {bytes} of its cache back to the driver."
+                " At event {from}, the allocator had already returned {bytes} of its cache to the driver."
             ),
         });
     }

@@ -137,7 +137,7 @@ fn of_calls(device: &str, timeline: &Timeline, top: &AtPeak, of: &Rebound, to: &
     );
     let left = of.left.as_ref().filter(|left| percent(left.1, of.rest.0) >= LEAST_LEFT);
     let left = left.map_or_else(String::new, |(site, ..)| {
-        format!(" Compute what {site} allocates in parts, too: its peak is left then.")
+        format!(" Compute what {site} allocates in parts, too: its peak then remains.")
     });
     let action = format!("Delete the result before the next call (del).{left}");
     put(

@@ -53,7 +53,7 @@ impl Row for CategoryRow {
             key: "category",
             title: "Category or call site",
             unit: Unit::Path,
-            help: "What the profiler takes the memory for; of [memory] events the line of Python that allocated it, else the op.",
+            help: "The profiler's category of the memory; of [memory] events the Python line that allocated it, else the op.",
             cell: |row| row.category.as_str().into(),
         },
         Column {

@@ -84,7 +84,7 @@ pub(crate) fn advice(device: &str, what_if: &WhatIf) -> Vec<Finding> {
         );
         if percent(what_if.start_reserved, recorded) >= LITTLE_STANDING {
             observation
-                .push_str(" Segments that stood before the first event were kept as they are.");
+                .push_str(" Segments that existed before the first event were kept as they are.");
         }
         if lever.setting == ROUNDUP {
             observation.push_str(&format!(
@@ -135,7 +135,7 @@ impl Row for Run {
             key: "retries",
             title: "Retries",
             unit: Unit::Count,
-            help: "How often the allocator must give its cache back and try again, if the driver grants no more than it did.",
+            help: "How often the allocator must return its cache and try again, if the driver grants no more than it did.",
             cell: |row| {
                 row.retries.map_or(Cell::missing("the driver refused nothing"), Cell::Count)
             },

@@ -46,7 +46,7 @@ pub(super) fn gain(advice: &Advice, wall: &Wall) -> Gain {
     };
     let twins = twins.map_or_else(String::new, |(ns, of_convolutions_ns)| {
         format!(
-            "; not counted are {} of {}, which run other kernels in channels_last, faster or slower",
+            "; not counted: {} of {}, which run other kernels in channels_last, faster or slower",
             units::time(ns),
             match of_convolutions_ns > 0 {
                 true => "batch norms, poolings and convolutions (MIOpen's Winograd kernels)",
@@ -56,14 +56,14 @@ pub(super) fn gain(advice: &Advice, wall: &Wall) -> Gain {
     });
     let added = added.map_or_else(String::new, |(n, ns)| {
         format!(
-            "; {} of new gradients (AccumulateGrad, {} of exposed time) go away with the fills and count, too",
+            "; {} of new gradients (AccumulateGrad, {} of exposed time) go away with the fills and also count",
             units::plural(n, "addition", "additions"),
             units::time(ns)
         )
     });
     let nodes = nodes.map_or_else(String::new, |(n, ns)| {
         format!(
-            "; {} of their backward pass ({} of exposed time) {} away with them and {}, too",
+            "; {} of their backward pass ({} of exposed time) {} away with them and also {}",
             units::plural(n, "kernel", "kernels"),
             units::time(ns),
             if n == 1 { "goes" } else { "go" },
@@ -73,7 +73,7 @@ pub(super) fn gain(advice: &Advice, wall: &Wall) -> Gain {
     let limit = of_launches(launches, by_frames, wall);
     let held = held_ns.map_or_else(String::new, |ns| {
         format!(
-            ". Of the GPU time that goes away, {} would not shorten the run, because other work or late launches hold what follows",
+            ". Of the GPU time saved, {} would not shorten the run, because other work or late launches delay what follows",
             units::time(ns)
         )
     });
@@ -105,16 +105,16 @@ fn of_gpu_work(advice: &Advice) -> Option<i64> {
 fn of_launches(launches: Option<(u64, i64)>, by_frames: bool, wall: &Wall) -> String {
     match launches {
         Some((n, ns)) => format!(
-            "; where the GPU waits for the CPU, the CPU time of {} that {} away ({} in all, each {}, with the profiler's overhead{})",
+            "; where the GPU waits for the CPU, the CPU time of {} that {} away ({} in all, each {}; profiler overhead included{})",
             units::plural(n, "launch", "launches"),
             if n == 1 { "goes" } else { "go" },
             units::time(ns),
             match by_frames {
                 true =>
                     "as long as the Python function that launches nothing else, or up to the next launch",
-                false => "from its launch to the next at most",
+                false => "at most up to the next launch",
             },
-            if wall.allocates() { ", without calls that allocate or free memory" } else { "" },
+            if wall.allocates() { ", allocation excluded" } else { "" },
         ),
         // (Then no launch that goes away shortens the run.)
         None if wall.linked => String::new(),

@@ -79,7 +79,7 @@ pub(super) fn rows(
     let notes = [
         list(
             small,
-            "Found, but not advised because at most 0.5% of the GPU span or 10 µs would go away",
+            "Found, but not advised because at most 0.5% of the GPU span or 10 µs would be saved",
         ),
         list(
             little,
@@ -87,7 +87,7 @@ pub(super) fn rows(
         ),
         list(
             unknown,
-            "Found, but not advised because convolutions that take longer than what would go away run other kernels then, faster or slower",
+            "Found, but not advised because convolutions that take longer than the saving would then run other kernels, faster or slower",
         ),
         list(
             impossible,
@@ -96,7 +96,7 @@ pub(super) fn rows(
     ];
     let held = list(
         held,
-        "Found, but in this recording at most 0.5% of the GPU span or 10 µs would be saved, because other work or launches hold what follows",
+        "Found, but in this recording at most 0.5% of the GPU span or 10 µs would be saved, because other work or launches delay what follows",
     );
     let notes: Vec<String> = notes.into_iter().flatten().collect();
     let note = (!notes.is_empty()).then(|| notes.join(" "));
@@ -170,7 +170,7 @@ fn join_stages(rows: &mut [FuseRow], judged: &[(Accepted, Option<Advice>)], wall
         let saved_ns = wall.saved_without(&removed);
         let (n_stages, saved_pct) = (stages.len(), percent(saved_ns, wall.span_ns));
         let text = format!(
-            " The same change acts in {n_stages} stages. In all of them it saves at most {} ({} of {}).",
+            " The same change applies in {n_stages} stages. In all of them it saves at most {} ({} of {}).",
             units::time(saved_ns),
             units::percent(saved_pct),
             wall.span(),
@@ -226,7 +226,7 @@ pub(super) fn row(
     if *again_ns > 0 {
         what.push_str(&format!(
             " {} of that time is the forward pass that gradient checkpointing runs again (torch/utils/checkpoint.py): without \
-             checkpointing it goes away.",
+             checkpointing it is saved.",
             units::percent(percent(*again_ns, *related_ns))
         ));
     }
@@ -354,7 +354,7 @@ fn rationale(lanes: &Lanes<'_>, candidate: &Candidate, share: f64) -> String {
                 stage => format!(" in the {} stage", stage.title()),
             };
             return format!(
-                "{what} follow each other {}{stage}. The kernels concerned take {share} of the GPU time of this stage.",
+                "{what} run in sequence {}{stage}. These kernels take {share} of the GPU time of this stage.",
                 times(n_split(lanes, candidate))
             );
         }

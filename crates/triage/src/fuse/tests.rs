@@ -252,7 +252,7 @@ fn an_all_reduce_on_its_own_stream_stands_where_it_is_waited_for() {
         [(GEMM, 7, 0, 10, Some(1)), (REDUCE, 20, 11, 10, Some(2)), (RMS_NORM, 7, 22, 10, Some(3))];
     let found = look(&waits);
     assert_eq!(brief(&found), [("K07", "opportunity", 10)]);
-    assert!(found.rows[0].rationale.contains("follow each other once"), "{found:?}");
+    assert!(found.rows[0].rationale.contains("run in sequence once"), "{found:?}");
     // Nothing is known of the launches: the times tell.
     assert_eq!(brief(&look(&waits.map(|it| (it.0, it.1, it.2, it.3, None)))).len(), 1);
     // Beside the product, not between.
@@ -295,7 +295,7 @@ fn an_add_before_a_norm_of_single_kernels_is_counted_alone() {
     assert_eq!(fuse.rows[0].confidence, PatternConfidence::Confirmed);
     assert_eq!(
         fuse.rows[1].rationale,
-        "The residual add and the norm follow each other once. The kernels concerned take 11.1% of the GPU time of this stage."
+        "The residual add and the norm run in sequence once. These kernels take 11.1% of the GPU time of this stage."
     );
 }
 
@@ -417,8 +417,8 @@ fn stages_are_apart_and_small_rows_are_counted() {
     assert_eq!(
         small.note.as_deref(),
         Some(
-            "Found, but not advised because at most 0.5% of the GPU span or 10 µs would go away: Fill or reduction around \
-             split-K GEMMs (K14)."
+            "Found, but not advised because at most 0.5% of the GPU span or 10 µs would be saved: Fill or reduction around split-K GEMMs \
+             (K14)."
         )
     );
 }

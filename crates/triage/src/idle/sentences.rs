@@ -134,13 +134,13 @@ impl Device<'_, '_> {
                 self.compiles()
             ),
             Cause::Allocation if uncached(self.trace).is_some() => format!(
-                "; for {part} the CPU allocates or frees GPU memory: PyTorch's cache of memory is off \
-                 (PYTORCH_NO_CUDA_MEMORY_CACHING, on ROCm also PYTORCH_NO_HIP_MEMORY_CACHING)."
+                "; for {part} the CPU allocates or frees GPU memory: PyTorch's caching allocator is off (PYTORCH_NO_CUDA_MEMORY_CACHING, \
+                 on ROCm also PYTORCH_NO_HIP_MEMORY_CACHING)."
             ),
             Cause::Allocation if n_frees >= FREES => format!(
-                "; for {part} the CPU allocates or frees GPU memory, with {} calls that give memory back to the driver: PyTorch's \
-                 allocator does so when an allocation fails, or where torch.cuda.empty_cache() is called. Reduce the peak of \
-                 memory (a smaller batch, activation checkpointing).",
+                "; for {part} the CPU allocates or frees GPU memory, with {} calls that return memory to the driver: PyTorch's allocator \
+                 does so when an allocation fails, or where torch.cuda.empty_cache() is called. Reduce peak memory (a smaller batch, \
+                 activation checkpointing).",
                 units::count(n_frees)
             ),
             Cause::Allocation => format!("; for {part} the CPU allocates or frees GPU memory."),
@@ -155,9 +155,9 @@ impl Device<'_, '_> {
                 "; {part} is in {} shorter than 1 ms, each before a late launch.",
                 self.paced_gaps(),
             ),
-            Cause::Start => format!(
-                "; {part} is from the end of a launch that came late to the start of what it launched."
-            ),
+            Cause::Start => {
+                format!("; {part} is between the end of a late launch and the start of its work.")
+            }
             Cause::Op => format!(
                 "; for {part} the CPU runs PyTorch ops{}.",
                 ops::told(self.trace, self.explained)
@@ -265,8 +265,8 @@ impl Device<'_, '_> {
         };
         if let Some(rounded_ns) = self.gaps.rounded_ns() {
             return format!(
-                "; {part} is in {} between kernels or copies that were queued long before{graphs}. The file has whole microseconds: {} \
-                 of it is in pauses of 1 µs, which rounding can make.",
+                "; {part} is in {} between kernels or copies that were queued long before{graphs}. The file has whole microseconds: {} of \
+                 it is in pauses of 1 µs, which rounding can produce.",
                 units::plural(n, "pause", "pauses"),
                 units::time(rounded_ns),
             );
@@ -348,11 +348,11 @@ impl Device<'_, '_> {
             [] => String::new(),
             [one] if none && listed.len() > 1 => {
                 if by_place.iter().any(|at| at.gaps.len() == listed.len()) {
-                    format!(" The longest gaps are {one}.")
+                    format!(" The longest gaps: {one}.")
                 } else {
                     let ns = sum_ns(&listed);
                     format!(
-                        " {} gaps are at least half as long as the longest, together {} ({}). Among them: {one}.",
+                        " {} gaps at least half as long as the longest add up to {} ({}). Among them: {one}.",
                         listed.len(),
                         units::time(ns),
                         self.share_of_window(ns)
@@ -435,10 +435,13 @@ impl Device<'_, '_> {
         match &gaps[..] {
             [gap] => {
                 let begun_ns = gap.times.0.saturating_sub(self.zero_ns);
-                format!("{time} ({share}) from {} on{cold}{place}{there}", units::time(begun_ns))
+                format!(
+                    "{time} ({share}) starting at {}{cold}{place}{there}",
+                    units::time(begun_ns)
+                )
             }
             several => {
-                format!("{} of together {time} ({share}){cold}{place}{there}", several.len())
+                format!("{} adding up to {time} ({share}){cold}{place}{there}", several.len())
             }
         }
     }

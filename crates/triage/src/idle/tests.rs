@@ -296,9 +296,9 @@ fn gaps_that_are_as_long_as_the_longest_stand_with_it() {
         at += gap + 10 * MS;
     }
     let said = takeaways_of(fixture).remove(0);
-    let gaps = "39 gaps are at least half as long as the longest, together 185 ms";
+    let gaps = "39 gaps at least half as long as the longest add up to 185 ms";
     assert!(said.contains(gaps), "{said}");
-    assert!(said.contains("Among them: 29 of together"), "{said}");
+    assert!(said.contains("Among them: 29 adding up to"), "{said}");
     assert!(said.contains("with the CPU in aten::sort"), "{said}");
 }
 
@@ -343,7 +343,7 @@ fn a_pause_with_work_queued_names_the_call_that_the_cpu_is_in() {
         report.takeaways
     );
     let gap =
-        "459 ms (99.6%) from 1.00 ms on, with work queued and the CPU in hipMemcpyWithStream.";
+        "459 ms (99.6%) starting at 1.00 ms, with work queued and the CPU in hipMemcpyWithStream.";
     assert!(report.takeaways[0].contains(gap), "{:?}", report.takeaways);
     assert!(report.takeaways[0].contains("The busy share is not meaningful here."));
     assert!(
@@ -379,7 +379,7 @@ fn an_allocator_that_gives_memory_back_is_told() {
     fixture.push(cpu("cuda_runtime", "cudaLaunchKernel").at(130 * MS, 1000).link(1));
     fixture.push(kernel("sgemm").at(130 * MS + 2000, 10 * MS).link(1));
     let first = takeaways_of(fixture).remove(0);
-    assert!(first.contains("with 16 calls that give memory back to the driver"), "{first}");
+    assert!(first.contains("with 16 calls that return memory to the driver"), "{first}");
     assert!(!first.contains("first run"), "{first}");
 }
 
@@ -395,7 +395,7 @@ fn a_gap_is_split_at_the_end_of_the_launch() {
     fixture.push(kernel("sgemm").at(70 * MS, 10 * MS).link(2));
     let first = takeaways_of(fixture).remove(0);
     assert!(first.contains("for 30.0 ms of it the next work is already queued"), "{first}");
-    let gap = "58.0 ms (74.4%) from 11.0 ms on, with the CPU in train.py:7 preprocess; for the last 30.0 ms of it work is queued.";
+    let gap = "58.0 ms (74.4%) starting at 11.0 ms, with the CPU in train.py:7 preprocess; for the last 30.0 ms of it work is queued.";
     assert!(first.contains(gap), "{first}");
 }
 
@@ -506,8 +506,8 @@ fn every_pause_is_listed_with_the_innermost_range_around_it() {
         fixture.push(kernel("k").at(launched + 5 * US, MS).link(n));
     }
     let said = takeaways_of(fixture);
-    let pauses = "Gaps above 10% of the GPU span: 49.0 ms (37.4%) from 46.0 ms on, with the CPU in decode for 40.0 ms of that; \
-                  79.0 ms (60.3%) from 96.0 ms on, with the CPU in evaluate for 40.0 ms of that.";
+    let pauses = "Gaps above 10% of the GPU span: 49.0 ms (37.4%) starting at 46.0 ms, with the CPU in decode for 40.0 ms of that; 79.0 \
+                  ms (60.3%) starting at 96.0 ms, with the CPU in evaluate for 40.0 ms of that.";
     assert!(said[0].contains(pauses), "{said:?}");
 }
 

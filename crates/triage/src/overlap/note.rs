@@ -93,7 +93,7 @@ pub(super) fn note(
         let pageable_ns = pageable_alone_ns(gpu, per_slice);
         if at_least(pageable_ns, LEAST_PCT, busy_ns) {
             sentences.push(format!(
-                "Copies of pageable memory run alone for {}: only those of pinned memory can run beside kernels.",
+                "Copies of pageable memory run alone for {}: only those of pinned memory can overlap kernels.",
                 units::time(pageable_ns)
             ));
         }

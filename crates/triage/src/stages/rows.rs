@@ -267,7 +267,7 @@ impl Stages {
     /// Why a stage is not known, of `n` slices.
     fn nothing(&self, n: u64, strings: &StringTable) -> String {
         let Some((name, n_in_it)) = self.around.first() else {
-            return "nothing that tells the stage".to_owned();
+            return "no evidence of a stage".to_owned();
         };
         let more = match self.around.len() {
             1 => String::new(),
@@ -409,7 +409,7 @@ impl Row for StageRow {
             key: "late_ns",
             title: "Short gaps before late launches",
             unit: Unit::Time,
-            help: "Time in which the GPU waits for the next launch, in gaps of less than 1 ms: from the start of the gap to the end of the launch call. Without time in a data loader, without time in which the CPU allocates or frees memory, loads code or sets libraries up, and without what a wait for the GPU explains.",
+            help: "Time in which the GPU waits for the next launch, in gaps of less than 1 ms: from the start of the gap to the end of the launch call. Without time in a data loader, without time in which the CPU allocates or frees memory, loads code or sets up libraries, and without what a wait for the GPU explains.",
             cell: |row| Cell::or_missing(row.wait_p50_ns.map(|_| row.late_ns), Cell::Ns, NO_CALLS),
         },
         columns::busy_ns("Time during which at least one slice of the stage ran.", |row| {

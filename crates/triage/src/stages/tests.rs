@@ -248,7 +248,7 @@ fn without_any_sign_there_is_one_row() {
     assert_eq!((rows.len(), row.stage, row.n_slices, row.n_kernels), (1, Stage::All, 2, 1));
     assert_eq!((row.total_ns, row.busy_ns, row.share_pct), (4_000, 4_000, 100.0));
     assert_eq!((row.n_windows, row.batch.as_deref()), (0, None));
-    assert_eq!(row.recognised_by, "nothing that tells the stage");
+    assert_eq!(row.recognised_by, "no evidence of a stage");
     testkit::assert_keys(row, <StageRow as report::Row>::COLUMNS.iter().map(|column| column.key));
 }
 

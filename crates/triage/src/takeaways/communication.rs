@@ -12,7 +12,7 @@ const COMPARED_PCT: f64 = 50.0;
 /// Waiting for other ranks gets a sentence from this share of the compared collectives on, in percent.
 const WAITING_PCT: f64 = 10.0;
 /// What a collective is compared with.
-const OF_SIZE: &str = "the fast ones of its size, or than the best rate of its group allows";
+const OF_SIZE: &str = "the fast ones of its size, or than its group's best bandwidth allows";
 const OF_PLACE: &str = "the fast ones of its kernel in launches of an equal graph";
 /// Launches of a kernel are few if they are no more than this, and all of communication are so many times as many or more.
 const MOST_FEW: u64 = 20;
@@ -55,8 +55,8 @@ pub(super) fn communication(seen: &Seen<'_>) -> Option<(i64, String)> {
                 _ => format!("{OF_SIZE}, or {OF_PLACE}"),
             };
             format!(
-                " At least {} of it is probably waiting for other ranks, most of that in {}: an estimate from {}, by what each takes longer \
-                 than {than}.",
+                " At least {} of it is probably waiting for other ranks, most of that in {}: an estimate from {}, by how much longer each \
+                 takes than {than}.",
                 units::time(*excess_ns),
                 report::short_name(name, NAME_LENGTH),
                 units::plural(*n_calls, "collective", "collectives"),
@@ -71,7 +71,7 @@ pub(super) fn communication(seen: &Seen<'_>) -> Option<(i64, String)> {
     let shown = time.shown.iter().find(|(category, _)| *category == Category::Communication);
     let early = match total_ns.saturating_sub(shown.map_or(0, |(_, ns)| *ns)) {
         0 => "",
-        _ => ", with what was launched before profiling",
+        _ => ", including work launched before profiling",
     };
     // (A share that one of many calls makes is no matter of communication in general.)
     let (n, longest_ns) = (time.n_communication, time.longest_communication_ns);

@@ -77,7 +77,7 @@ impl Limits {
         let is_busy = coverage.busy_ns as f64 * SLOWED_BY_STACKS >= span_ns as f64 * LIMITING_SHARE;
         let caution = match coverage.has_frames {
             true if is_busy => {
-                " Recording Python stacks slows the CPU down: without them, the GPU's own work may be the limit."
+                " Recording Python stacks slows the CPU down: without stacks, the GPU's own work may be the limit."
             }
             true => {
                 " Recording Python stacks slows the CPU down: confirm this in a trace without with_stack."

@@ -28,7 +28,7 @@ const BUTTONS: &[(&str, &str, Key)] = &[
     ("Launches", "The first GPU slice that it launched: ]", Key::Effect),
     (
         "Next gap",
-        "Select the next time in which a GPU stands still for two px or more: G; Shift for the one before",
+        "Select the next time in which a GPU is idle for two px or more: G; Shift for the one before",
         Key::Gap,
     ),
     ("Range", "Select the time of the slice: R", Key::Range),

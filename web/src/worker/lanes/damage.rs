@@ -80,7 +80,7 @@ impl Look {
                 );
                 if instants + aside > 0 {
                     said += &format!(
-                        " {} without a usable time are none any more.",
+                        " {} without a usable time are no longer slices.",
                         slices(instants + aside)
                     );
                 }

@@ -86,7 +86,7 @@ impl Look {
         if band.is_outside(from, to) {
             return format!("{label}: the time shown is outside its recorded work");
         }
-        let mut said = format!("{label} stands still for {} of the time shown", share(idle));
+        let mut said = format!("{label} is idle for {} of the time shown", share(idle));
         let largest = band.largest(from, to);
         for (nth, (title, ns)) in largest.iter().take(NAMED_PARTS).enumerate() {
             let title = title.strip_prefix("Idle: ").unwrap_or(title);

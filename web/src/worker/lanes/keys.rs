@@ -211,7 +211,7 @@ impl Look {
         let next = if back { gaps.max_by_key(|gap| gap.1) } else { gaps.min_by_key(|gap| gap.0) };
         let Some((from, to)) = next else {
             self.says = Some(match self.bands.is_empty() {
-                true => "Why the GPU stands still is not known yet.".to_owned(),
+                true => "Why the GPU is idle is not known yet.".to_owned(),
                 false => "No such gap of two px or more: zoom in for shorter ones.".to_owned(),
             });
             return;

@@ -310,7 +310,7 @@ fn a_band_says_why_the_device_stands_still() {
     let painted = look.paint();
     let drawn = texts(&painted[0].1);
     assert!(drawn.iter().any(|text| text.starts_with("gaps")), "7 us are 70 px: {drawn:?}");
-    let head = "GPU 0 stands still for 10.0% of the time shown: gaps between launches 7.0%, from launch to start 3.0%";
+    let head = "GPU 0 is idle for 10.0% of the time shown: gaps between launches 7.0%, from launch to start 3.0%";
     assert!(drawn.contains(&head), "{drawn:?}");
     point(&mut look, Pointer::Hover, 535.0, TOP + HEAD + 5.0);
     let over = look.draw_over();

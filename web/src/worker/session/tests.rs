@@ -715,7 +715,7 @@ fn a_run_is_put_next_to_those_with_batches_of_other_sizes() {
         chapter.intro,
         [
             "From batch size 8 to 16 an iteration goes from 4.00 ms to 16.0 ms (P50), throughput by a factor of 0.50 for 2.0 times the \
-          items. It is highest at batch size 8. That the runs are of one model is not in their files: their first inputs are alike."
+          items. It is highest at batch size 8. The files do not show that the runs are of one model: only their first inputs are alike."
         ]
     );
     assert_eq!(chapter.tables[0].n_rows(), 2, "and not the run with inputs of another kind");

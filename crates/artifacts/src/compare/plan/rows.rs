@@ -68,7 +68,7 @@ impl Row for PlanRow {
             key: "action",
             title: "Action of A",
             unit: Unit::Text,
-            help: "What A's diagnosis asks for, in its order.",
+            help: "The actions of A's diagnosis, in its order.",
             cell: |row| row.action.as_str().into(),
         },
         Column {
@@ -89,14 +89,14 @@ impl Row for PlanRow {
             key: "a_bound_ns",
             title: "At most, A",
             unit: Unit::Time,
-            help: "Wall time of A that goes away at most.",
+            help: "Upper bound on the wall time saved in A.",
             cell: |row| Cell::Ns(row.a_bound_ns),
         },
         Column {
             key: "b_bound_ns",
             title: "At most, B",
             unit: Unit::Time,
-            help: "Wall time of B that the same action still saves at most.",
+            help: "Upper bound on what the same action still saves in B.",
             cell: |row| Cell::or_missing(row.b_bound_ns, Cell::Ns, GONE),
         },
         Column {
