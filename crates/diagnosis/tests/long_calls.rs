@@ -52,7 +52,7 @@ fn one_long_call_is_named_with_its_cure() {
     ]);
     assert_eq!(first(&computes).0, "compute-on-gpu");
     let hypothesis = &computes.actions[0].hypothesis;
-    assert!(hypothesis.contains("memory (aten::stft, aten::abs)"), "{hypothesis}");
+    assert!(hypothesis.contains("CPU tensors (aten::stft, aten::abs)"), "{hypothesis}");
 }
 
 #[test]

@@ -942,7 +942,7 @@ fn copies_that_go_away_take_their_ops_with_them() {
     let found = diagnosis(fixture).findings;
     let copies = found.iter().find(|finding| finding.rule.id() == "M7").unwrap();
     assert_eq!(copies.bound_ns, Some(1_200_000));
-    assert!(copies.meaning.contains("take the CPU 1.20 ms"), "{}", copies.meaning);
+    assert!(copies.meaning.contains("The CPU spends 1.20 ms in the ops"), "{}", copies.meaning);
 }
 
 /// A loop that reads values one by one: an op, a copy of 4 bytes and its call.
