@@ -227,6 +227,20 @@ mod tests {
     use fixture::{Fixture, kernel, slice};
 
     #[test]
+    fn work_of_before_the_recording_is_told_from_a_twentieth_of_the_time_on() {
+        let said = |early_ns: i64| {
+            let mut fixture = Fixture::default();
+            fixture.push(kernel("early").at(0, early_ns).link(7));
+            fixture.push(slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).at(10_000, 10).link(1));
+            fixture.push(kernel("k").at(20_000, 1_000_000).link(1));
+            let sections = analyze(&fixture.finish(), &Options::default()).sections();
+            let said = sections.iter().flat_map(|section| &section.intro);
+            said.filter(|text| text.starts_with("Includes 1 GPU slice")).count()
+        };
+        assert_eq!((said(9_000), said(90_000)), (0, 1), "one chapter says it");
+    }
+
+    #[test]
     fn statistics_are_of_real_launches() {
         let mut fixture = Fixture::default();
         for (at, dur) in [(0, 9), (10, 1), (20, 4), (30, 3)] {

@@ -110,6 +110,9 @@ fn an_extension_that_is_built_in_the_recording_is_told() {
     let first = built.findings.iter().find(|finding| finding.verdict == "cold_start").unwrap();
     let what = "PyTorch builds or loads extensions, and calls load code or allocate or free memory, for 30.0 ms";
     assert!(first.observation.contains(what), "{first:?}");
+    // The first sentence has it: no finding says it again.
+    let (costs, figures) = built.further();
+    assert!(costs.iter().chain(&figures).all(|one| one.rule.id() != "M18"), "{costs:?}");
     let plain = with("kernels.py(12): _jit_compile");
     assert!(verdicts(&plain, "M18").is_empty() && verdicts(&plain, "M8").is_empty());
 }

@@ -49,3 +49,38 @@ fn where_all_collectives_wait_the_best_rate_of_the_group_tells_how_long() {
     assert_eq!((bound_ns, less_ns), (2_097_000, 2_097_000));
     assert!(meaning.contains("ms or more. The bound, an estimate,"), "{meaning}");
 }
+
+#[test]
+fn collectives_that_are_all_as_long_as_others_of_their_size_are_transfer() {
+    // Twenty times a product of 5 us, an all-reduce of 40 us (or of 40 and 50), and a smaller one that waits for others.
+    let with = |longest_ns: i64| {
+        let (mut fixture, mut details) = (Fixture::default(), Details::default());
+        let (name, kind) =
+            (details.texts.intern("allreduce"), details.texts.intern("Float;0;[0,1];"));
+        for elements in [600_000, 1_000] {
+            let (in_elements, out_elements) = (elements, elements);
+            let of = Collective { name, kind, in_elements, out_elements, group_size: 2 };
+            details.collectives.push(of);
+        }
+        for n in 0..20_i64 {
+            let at = n * 120_000;
+            launch(&mut fixture, "gemm", 3 * n + 1, at, at + 3_000, 5_000);
+            let steady_ns = if n % 2 == 0 { 40_000 } else { longest_ns };
+            launch(&mut fixture, NAME, 3 * n + 2, at + 4_000, at + 8_000, steady_ns);
+            let waits_ns = 10_000 + n % 5 * 10_000;
+            launch(&mut fixture, NAME, 3 * n + 3, at + 7_000, at + 8_000 + steady_ns, waits_ns);
+            details.collective_of.push((6 * n as u32 + 3, 0));
+            details.collective_of.push((6 * n as u32 + 5, 1));
+        }
+        let found = with_details(&fixture.finish(), &details);
+        let finding = found.findings.into_iter().find(|one| one.rule.id() == "M2").unwrap();
+        assert_eq!(finding.verdict, "launch_bound_behind_communication");
+        (finding.bound_ns.unwrap(), finding.meaning)
+    };
+    let (bound_ns, meaning) = with(40_000);
+    let steady = "without 800 µs of collectives that take as long as all others of their size,";
+    assert!(meaning.contains(steady), "{meaning}");
+    let (more_ns, meaning) = with(50_000);
+    assert!(!meaning.contains("take as long as"), "{meaning}");
+    assert!(more_ns - bound_ns >= 800_000, "{bound_ns} and {more_ns}");
+}

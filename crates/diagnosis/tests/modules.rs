@@ -96,3 +96,37 @@ fn the_outermost_modules_and_the_rest_are_all_gpu_time() {
     }
     assert!(n >= 3, "only {n} samples have modules");
 }
+
+#[test]
+fn a_first_call_that_takes_most_of_the_time_is_told_apart() {
+    // Five calls of one module, the first of which may be long; a kernel of each call, and one of none.
+    let section = |first_ns: i64, says_share: bool| {
+        let mut trace = Kineto::new().with("schemaVersion", "1");
+        let mut kernels = Vec::new();
+        let mut launch = |at: i64, link: i64| {
+            let call = event("X", "cuda_runtime", "cudaLaunchKernel").on(1, 1).at_ns(at);
+            kernels.push(call.lasting_ns(1_000).arg("correlation", link));
+            let kernel = event("X", "kernel", "gemm").on(0, 7).at_ns(at + 5_000).lasting_ns(9_000);
+            let kernel = kernel.arg("device", 0).arg("stream", 7);
+            kernels.push(kernel.arg("correlation", link));
+        };
+        for n in 0..5_i64 {
+            let at = n * 10_000_000;
+            let frame = event("X", "python_function", "nn.Module: Linear_0").on(1, 1).at_ns(at);
+            trace.push(frame.lasting_ns(if n == 0 { first_ns } else { 50_000 }));
+            launch(at + 1_000, n + 1);
+        }
+        launch(60_000_000, 9);
+        kernels.into_iter().for_each(|kernel| trace.push(kernel));
+        of_file(trace.text().as_bytes()).modules.unwrap().section(says_share)
+    };
+    let longest = |first_ns: i64| {
+        let section = section(first_ns, true);
+        let table = &section.tables[0];
+        table.columns.iter().any(|column| column.key == "cpu_most_ns")
+    };
+    assert!(longest(2_000_000), "2 of 2.2 ms are the first call");
+    assert!(!longest(60_000), "all are about as long");
+    assert_eq!(section(60_000, true).intro.len(), 1);
+    assert!(section(60_000, false).intro.is_empty(), "the GPU is idle for most of the time");
+}

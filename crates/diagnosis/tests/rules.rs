@@ -232,6 +232,26 @@ fn a_cpu_that_launches_too_late_for_most_passes_is_not_ahead() {
     assert!(said(&ahead, "The CPU launches ahead: "), "{ahead:?}");
 }
 
+#[test]
+fn how_far_the_cpu_is_ahead_of_a_full_gpu_is_not_told() {
+    let with = |pause_ns: i64| {
+        let mut fixture = Fixture::default();
+        for pass in 0..6_i64 {
+            let at = pass * 1_000_000;
+            let name = "execute_context_0(0)_generation_1(1)";
+            fixture.push(slice("user_annotation", name).at(at, 900_000).on(1, 1));
+            let call = slice("cuda_runtime", "cudaGraphLaunch").at(at + 100_000, 100_000);
+            fixture.push(call.on(1, 1).link(pass + 1));
+            let begins = 10_000_000 + pass * 5_000_000;
+            fixture.push(kernel("gemm").at(begins, 5_000_000 - pause_ns).link(pass + 1));
+        }
+        let intro = diagnosis(fixture).iterations.unwrap().section().intro;
+        intro.iter().any(|text| text.contains("The CPU launches ahead"))
+    };
+    assert!(with(200_000), "the GPU is idle for 4% of the time");
+    assert!(!with(20_000), "it computes for 99.7% of it");
+}
+
 /// What is said of the period of six decode passes of 5 ms each on the GPU, with `between_ns` of sampling after each and `idle_ns` without work.
 fn said_of_period(between_ns: i64, idle_ns: i64) -> Option<String> {
     let mut fixture = Fixture::default();
@@ -825,13 +845,17 @@ fn kernels_for_an_earlier_generation_are_a_hypothesis() {
 
 #[test]
 fn work_that_begins_before_its_launch_means_that_the_clocks_disagree() {
-    let found = |early_ns: i64| {
+    let with = |early_ns: i64, late_ns: i64| {
         let mut fixture = Fixture::default();
         for n in 0..20 {
             launch(&mut fixture, "k", n + 1, n * 50_000 + early_ns, n * 50_000 + 4_000, 5_000);
         }
+        if late_ns > 0 {
+            launch(&mut fixture, "k", 30, late_ns, late_ns + 4_000, 5_000);
+        }
         diagnosis(fixture)
     };
+    let found = |early_ns: i64| with(early_ns, 0);
     assert!(verdicts(&found(0), "clocks").is_empty());
     // Old files cut times to whole microseconds.
     assert!(verdicts(&found(5_500), "clocks").is_empty());
@@ -844,6 +868,10 @@ fn work_that_begins_before_its_launch_means_that_the_clocks_disagree() {
         ),
         "{headline}"
     );
+    // Beside a second of idle time, 20 times 30 us change no figure.
+    let idle = with(34_000, 1_000_000_000);
+    let clocks = idle.findings.iter().find(|one| one.verdict == "disagree").unwrap();
+    assert!(clocks.is_aside && !idle.headline.unwrap().contains("clocks"));
 }
 
 #[test]

@@ -28,6 +28,11 @@ pub struct Compared {
 /// A reservation on less than this part of the longest waits changes no figure that is printed: a hundredth.
 const LEAST_PART: i64 = 100;
 
+/// Whether `n` collectives that are off by `ns` each change a figure of waits of `waits_ns`.
+fn changes(ns: i64, n: usize, waits_ns: i64) -> bool {
+    ns.saturating_mul(n as i64).saturating_mul(LEAST_PART) >= waits_ns
+}
+
 impl OneRun<'_> {
     /// What the collectives of its ranks tell of each other, and which files are not of it.
     #[must_use]
@@ -67,16 +72,16 @@ impl OneRun<'_> {
         said.extend(sentences(&of_group, &groups));
         let rough_ns = known.matches.iter().map(|found| found.rough_ns).max();
         let waits_ns = longest_ns.unwrap_or_default();
-        let changes =
-            |ns: i64, n: usize| ns.saturating_mul(n as i64).saturating_mul(LEAST_PART) >= waits_ns;
-        if let Some(ns) = rough_ns.filter(|ns| *ns > 0 && changes(*ns, known.matches.len())) {
+        if let Some(ns) =
+            rough_ns.filter(|ns| *ns > 0 && changes(*ns, known.matches.len(), waits_ns))
+        {
             said.push(format!(
                 "The waits are estimates: the ends of kernels of one collective are up to {} apart, and the clocks of the ranks may differ by \
                  as much.",
                 time(ns)
             ));
         }
-        let unknown = Some(known.unknown).filter(|of| changes(of.most_ns, of.n));
+        let unknown = Some(known.unknown).filter(|of| changes(of.most_ns, of.n, waits_ns));
         said.extend(unknown.and_then(Unknown::sentence).filter(|_| !known.matches.is_empty()));
         if known.n_cut > 0 {
             said.push(format!(
@@ -245,6 +250,13 @@ mod tests {
         };
         assert_eq!(title(3), "Ranks, by the collectives that all of them call");
         assert_eq!(title(0), "Ranks, each by itself");
+    }
+
+    #[test]
+    fn a_reservation_is_told_from_a_hundredth_of_the_waits_on() {
+        assert!(changes(100_000, 4, 40_000_000));
+        assert!(!changes(72_000, 11, 2_990_000_000), "0.8 ms of 3 s");
+        assert!(changes(1, 1, 0));
     }
 
     #[test]

@@ -82,4 +82,30 @@ mod tests {
         assert_eq!(site.location.as_deref(), Some("model.py:7 forward"));
         assert_eq!(found.of, [(1, 0)], "the other kernel's launch is in the file");
     }
+
+    #[test]
+    fn a_trace_that_holds_its_captures_maps_its_own_graphs() {
+        let with = |kernel_name: &str| {
+            let mut fixture = Fixture::default();
+            let call = |name, at| slice("cuda_runtime", name).at(at, 1).on(1, 1);
+            fixture.push(call("hipStreamBeginCapture", 1));
+            fixture.push(slice("cpu_op", "aten::mm").at(5, 20).on(1, 1).external(3));
+            fixture.push(call("hipLaunchKernel", 10).launching("gemm").link(3).external(3));
+            fixture.push(call("hipStreamEndCapture", 40));
+            fixture.push(call("hipGraphLaunch", 50).link(1));
+            fixture.push(kernel(kernel_name).at(60, 5).link(1));
+            let options =
+                TriageOptions { file_name: Some("a/b.json".to_owned()), ..Default::default() };
+            triage_kept(&fixture.finish(), &options, &Sources::default()).0
+        };
+        let report = with("gemm");
+        assert_eq!((report.coverage.graph_slices, report.coverage.graph_mapped), (1, 1));
+        assert_eq!(report.kernels[0].cpu_op, "aten::mm");
+        let said = report.sections(0.0)[0].intro.join(" ");
+        assert!(said.contains("Captures used: b.json for 1 graph launch."), "{said}");
+        // Nobody gave a capture: where it does not fit, it is not named.
+        let other = with("softmax");
+        let said = other.sections(0.0)[0].intro.join(" ");
+        assert!(!said.contains("b.json") && other.coverage.graph_mapped == 0, "{said}");
+    }
 }

@@ -616,3 +616,24 @@ fn a_wait_that_the_gpu_works_through_is_not_told() {
         "{costs}"
     );
 }
+
+#[test]
+fn one_long_launch_is_named_where_it_is_more_than_the_short_gaps() {
+    let with = |n_short: i64| {
+        let mut fixture = Fixture::default();
+        let mut at = 0;
+        for n in 0..n_short {
+            let call = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).link(n + 1);
+            fixture.push(call.at(at, 2_000));
+            fixture.push(kernel("sgemm").at(at + 3_000, 200_000).link(n + 1));
+            at += 500_000;
+        }
+        let call = slice("cuda_runtime", "cudaGraphLaunch").on(1, 1).link(1_000);
+        fixture.push(call.at(at, 9 * MS));
+        fixture.push(kernel("sgemm").at(at + 9 * MS + 2_000, 20 * MS).link(1_000));
+        takeaways_of(fixture).remove(0)
+    };
+    let one = "for 9.00 ms of it the CPU is in one call of cudaGraphLaunch.";
+    assert!(with(4).contains(one), "{}", with(4));
+    assert!(!with(100).contains("one call of"), "{}", with(100));
+}

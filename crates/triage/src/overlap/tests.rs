@@ -410,3 +410,20 @@ fn json_keys_are_column_keys() {
         assert!(row.reason.ends_with('.') && !row.reason.contains(".."), "{}", row.reason);
     }
 }
+
+#[test]
+fn what_saves_less_than_a_hundredth_is_a_row_that_documents_leave_out() {
+    // The reduction can hide behind no more than the part of the product that runs alone.
+    let with = |alone_ns: i64| {
+        of(filled([
+            kernel(GEMM).at(0, alone_ns + 2 * MS).on(0, 7),
+            kernel(REDUCE).at(alone_ns, 100 * MS).on(0, 9),
+        ]))
+    };
+    let printed = |found: &Overlap| {
+        let row = row(found, REDUCE);
+        (row.is_advice(), row.is_printed())
+    };
+    assert_eq!(printed(&with(5 * MS)), (true, true));
+    assert_eq!(printed(&with(700_000)), (true, false), "0.7 of 100.7 ms");
+}

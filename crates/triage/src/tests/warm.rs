@@ -189,6 +189,10 @@ fn what_devices_of_one_program_show_is_printed_once() {
     let [(device, why)] = &printed(&report)[..] else { panic!("{:?}", printed(&report)) };
     assert_eq!(device, "0", "which saves more");
     assert!(why.contains(" Device 1 shows the same: at most "), "{why}");
+    // The table has the largest fusion: the sentence above it does not say it again.
+    let top = |said: &String| said.starts_with("Top fusion candidate");
+    assert!(report.takeaways.iter().any(top), "{:?}", report.takeaways);
+    assert!(!report.sections(0.0)[0].intro.iter().any(top));
     // The row of a device that is looked at alone is there.
     let alone = printed(&report.on_device("1"));
     assert!(matches!(&alone[..], [(device, _)] if device == "1"), "{alone:?}");
