@@ -24,6 +24,7 @@ mod labels;
 mod lanes;
 mod patch;
 pub mod perfetto;
+mod pile;
 mod plan;
 mod prediction;
 mod rows;

@@ -10,6 +10,9 @@ use dialect::Records;
 use trace::{Flags, Phase, Row, each_of};
 
 use super::line::{Ends, Line};
+use crate::perfetto::MAX_DEPTH;
+use crate::perfetto::order::Stacked;
+use crate::pile::Pile;
 use crate::rows::RowSet;
 use crate::types::CrossingGroup;
 
@@ -43,64 +46,153 @@ fn preference(records: Option<Records>, swallows: bool) -> u8 {
     }
 }
 
-/// All pairs (earlier, later) that cross, as indexes into the nodes. `None` when there are too many.
-///
-/// A sweep in the importer's order with the open slices sorted by end, the soonest last: on a thread that
-/// nests, every step touches only the tail.
-#[allow(clippy::type_complexity)]
-#[inline(never)]
-pub(super) fn crossing_pairs(line: &Line<'_>, ends: &Ends) -> Option<(Vec<Node>, Vec<(u32, u32)>)> {
-    struct Open {
-        end: i64,
-        row: Row,
-        phase: Phase,
-    }
-    let trace = line.view.trace;
-    let mut open: Vec<Open> = Vec::new();
-    let mut pairs: Vec<(Row, Row)> = Vec::new();
-    let mut swallowing = RowSet::default();
-    let mut too_many = false;
-    each_of(line.events(), |event| {
-        let item = event.item(line.view);
-        let end = match item.phase {
-            Phase::Complete => item.end,
-            Phase::Begin => ends.get(&item.row).map_or(item.ts, |(_, end)| *end),
-            _ => return,
-        };
-        if end <= item.ts || too_many {
+/// Slices that cross, and the pairs of them.
+pub(super) struct Crossings {
+    pub(super) nodes: Vec<Node>,
+    /// (earlier, later), as indexes into the nodes.
+    pub(super) pairs: Vec<(u32, u32)>,
+    /// Whether these are all that can be wrong on the thread: there are complete slices alone, never too many open at once.
+    pub(super) are_all: bool,
+}
+
+/// An open slice.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    end: i64,
+    row: Row,
+    phase: Phase,
+}
+
+/// Goes through the events of a thread in the importer's order with the open slices sorted by end, the soonest last: where
+/// slices nest, every step touches only the top.
+struct Sweep<'a> {
+    line: &'a Line<'a>,
+    ends: &'a Ends,
+    open: Pile<Open>,
+    pairs: Vec<(Row, Row)>,
+    swallowing: RowSet,
+    /// The most slices with a length that are open at once.
+    deepest: usize,
+    empty: Empty,
+    is_odd: bool,
+    too_many: bool,
+}
+
+/// Slices without a length: those of one ns lie on each other.
+#[derive(Default)]
+struct Empty {
+    ts: i64,
+    n: usize,
+    most: usize,
+}
+
+impl Sweep<'_> {
+    #[inline(always)]
+    fn slice(&mut self, row: Row, ts: i64, dur: i64) {
+        let end = ts.saturating_add(dur);
+        if end <= ts {
+            return self.empty(ts);
+        }
+        if self.too_many {
             return;
         }
-        while open.last().is_some_and(|top| top.end <= item.ts) {
-            open.pop();
+        while self.open.last().is_some_and(|top| top.end <= ts) {
+            self.open.pop();
         }
-        let is_inside = |other: &Open| other.end >= end;
-        let at = if open.last().is_none_or(is_inside) {
-            // (Nearly always.)
-            open.len()
-        } else {
-            let at = open.partition_point(is_inside);
-            for other in &open[at..] {
-                // A complete slice across an open `B` is no error; the other way round it is.
-                if item.phase == Phase::Begin || other.phase == Phase::Complete {
-                    pairs.push((other.row, item.row));
+        let open = Open { end, row, phase: Phase::Complete };
+        match self.open.last() {
+            Some(top) if top.end < end => self.cross(open),
+            parent => {
+                if let Some(parent) = parent {
+                    self.swallow(row, parent.row);
                 }
+                self.open.push(open);
             }
-            at
-        };
-        if trace.flags(item.row).has(Flags::KERNEL)
-            && let Some(parent) = at.checked_sub(1).map(|parent| open[parent].row)
-            && trace.flags(parent).has(Flags::KERNEL)
-        {
-            swallowing.insert(parent);
         }
-        open.insert(at, Open { end, row: item.row, phase: item.phase });
-        too_many = pairs.len() > MAX_PAIRS || open.len() > MAX_OPEN;
+        self.deepest = self.deepest.max(self.open.len());
+    }
+
+    #[inline(never)]
+    fn empty(&mut self, ts: i64) {
+        let empty = &mut self.empty;
+        empty.n = if empty.ts == ts { empty.n + 1 } else { 1 };
+        empty.ts = ts;
+        empty.most = empty.most.max(empty.n);
+    }
+
+    /// Any event but a complete slice of ordinary length.
+    #[inline(never)]
+    fn other(&mut self, event: Stacked) {
+        let item = event.item(self.line.view);
+        let end = match item.phase {
+            Phase::Complete => {
+                self.is_odd |= item.end == i64::MAX;
+                item.end
+            }
+            Phase::Begin => {
+                self.is_odd = true;
+                self.ends.get(&item.row).map_or(item.ts, |(_, end)| *end)
+            }
+            Phase::Instant => item.ts,
+            _ => return,
+        };
+        if end <= item.ts {
+            return self.empty(item.ts);
+        }
+        if self.too_many {
+            return;
+        }
+        while self.open.last().is_some_and(|top| top.end <= item.ts) {
+            self.open.pop();
+        }
+        self.cross(Open { end, row: item.row, phase: item.phase });
+        self.deepest = self.deepest.max(self.open.len());
+    }
+
+    /// Puts a slice among the open ones, and notes which of these it crosses.
+    #[inline(never)]
+    fn cross(&mut self, slice: Open) {
+        let open = self.open.items();
+        let at = open.partition_point(|other| other.end >= slice.end);
+        for other in &open[at..] {
+            // A complete slice across an open `B` is no error; the other way round it is.
+            if slice.phase == Phase::Begin || other.phase == Phase::Complete {
+                self.pairs.push((other.row, slice.row));
+            }
+        }
+        if let Some(parent) = at.checked_sub(1).map(|parent| open[parent].row) {
+            self.swallow(slice.row, parent);
+        }
+        self.open.insert(at, slice);
+        self.too_many = self.pairs.len() > MAX_PAIRS || self.open.len() > MAX_OPEN;
+    }
+
+    /// Notes a kernel that lies in another one.
+    #[inline(always)]
+    fn swallow(&mut self, slice: Row, parent: Row) {
+        let trace = self.line.view.trace;
+        if trace.flags(slice).has(Flags::KERNEL) && trace.flags(parent).has(Flags::KERNEL) {
+            self.swallowing.insert(parent);
+        }
+    }
+}
+
+/// All pairs that cross. `None` when there are too many.
+#[inline(never)]
+pub(super) fn crossing_pairs(line: &Line<'_>, ends: &Ends) -> Option<Crossings> {
+    let (open, pairs, swallowing) = (Pile::default(), Vec::new(), RowSet::default());
+    let (deepest, empty, is_odd, too_many) = (0, Empty::default(), false, false);
+    let mut sweep = Sweep { line, ends, open, pairs, swallowing, deepest, empty, is_odd, too_many };
+    each_of(line.events(), |event| match event.as_slice() {
+        Some((ts, dur)) => sweep.slice(event.row, ts, dur),
+        None => sweep.other(event),
     });
-    if too_many {
+    if sweep.too_many || sweep.deepest > MAX_OPEN {
         return None;
     }
+    let trace = line.view.trace;
     let mut rows = RowSet::default();
-    for (a, b) in &pairs {
+    for (a, b) in &sweep.pairs {
         rows.insert(*a);
         rows.insert(*b);
     }
@@ -110,12 +202,15 @@ pub(super) fn crossing_pairs(line: &Line<'_>, ends: &Ends) -> Option<(Vec<Node>,
         .map(|row| Node {
             row,
             ts: line.view.importer_times(row).0,
-            preference: preference(*line.records.of(trace, row), swallowing.contains(row)),
+            preference: preference(*line.records.of(trace, row), sweep.swallowing.contains(row)),
         })
         .collect();
     let index = |row: Row| nodes.partition_point(|node| node.row < row) as u32;
-    let pairs = pairs.iter().map(|(a, b)| (index(*a), index(*b))).collect();
-    Some((nodes, pairs))
+    let pairs = sweep.pairs.iter().map(|(a, b)| (index(*a), index(*b))).collect();
+    // (Beyond that, ends wrap.)
+    let is_far = line.events().last().is_some_and(|last| last.item(line.view).ts > i64::MAX / 2);
+    let are_all = !sweep.is_odd && !is_far && sweep.deepest + sweep.empty.most < MAX_DEPTH;
+    Some(Crossings { nodes, pairs, are_all })
 }
 
 /// Chooses, group by connected group, the slices that leave.

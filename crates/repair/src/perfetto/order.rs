@@ -137,6 +137,15 @@ impl Stacked {
         (self.len < PHASES).then_some((self.ts, i64::from(self.len)))
     }
 
+    /// What it is.
+    #[inline(always)]
+    pub(crate) fn phase(self) -> Phase {
+        match self.len.checked_sub(PHASES) {
+            Some(phase) => Phase::from_index(phase),
+            None => Phase::Complete,
+        }
+    }
+
     // Always inlined: it is called for every event, several times, and a call costs as much.
     #[inline(always)]
     pub(crate) fn item(self, view: &View<'_>) -> Item {
@@ -159,7 +168,20 @@ impl Stacked {
         Item { row, phase, ts, end: ts.saturating_add(dur), dur }
     }
 
-    #[inline]
+    /// The length by which events of one time are sorted, the longest first: nothing for what is no slice. `None` for those that
+    /// have another place, or whose length is to be asked of the view.
+    #[inline(always)]
+    fn rank(self) -> Option<u32> {
+        const END: u32 = PHASES + Phase::End as u32;
+        match self.len {
+            PHASES | END => None,
+            len if len < PHASES => Some(len),
+            _ => Some(0),
+        }
+    }
+
+    // Always inlined, as what is compared is in hand: most of a sort is this.
+    #[inline(always)]
     fn compare(&self, other: &Self, view: &View<'_>, plain: &Plain) -> Ordering {
         #[inline(never)]
         fn at_one_time(a: &Stacked, b: &Stacked, view: &View<'_>, plain: &Plain) -> Ordering {
@@ -169,9 +191,20 @@ impl Stacked {
             };
             key(a).cmp(&key(b))
         }
-        self.ts.cmp(&other.ts).then_with(|| at_one_time(self, other, view, plain))
+        if self.ts != other.ts {
+            return self.ts.cmp(&other.ts);
+        }
+        match (self.rank(), other.rank()) {
+            (Some(own), Some(rank)) if plain.row == 0 => {
+                rank.cmp(&own).then(self.row.cmp(&other.row))
+            }
+            _ => at_one_time(self, other, view, plain),
+        }
     }
 }
+
+const _: () =
+    assert!(Phase::Complete as u32 == 0, "a complete slice without its length is `PHASES`");
 
 /// Puts a thread's events into the importer's order.
 #[inline(never)]

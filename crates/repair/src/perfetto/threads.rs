@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use trace::{BuildIdHasher, Flags, IdToken, Phase, Row, StringId, Trace, TrackId, each_row};
 
 use super::order::{self, Plain, Stacked};
+use crate::rows::RowSet;
 use crate::view::{Seen, View};
 
 /// A pid or tid after the importer's conversion to u32.
@@ -84,6 +85,34 @@ fn each_once(threads: impl Iterator<Item = u32>) -> Vec<u32> {
     threads
 }
 
+/// Removes events; whether there was one.
+#[inline(never)]
+fn remove(events: &mut Vec<Stacked>, gone: &RowSet) -> bool {
+    let mut n_kept = 0;
+    for start in (0..events.len()).step_by(BLOCK) {
+        n_kept = keep(events, start, n_kept, gone);
+    }
+    let any = n_kept < events.len();
+    events.truncate(n_kept);
+    any
+}
+
+/// Events that are looked at by one call: see [`trace::each_of`].
+const BLOCK: usize = 2048;
+
+/// Moves those of a block that stay behind the first `n_kept`; how many these are then.
+#[inline(never)]
+fn keep(events: &mut [Stacked], start: usize, mut n_kept: usize, gone: &RowSet) -> usize {
+    for at in start..events.len().min(start + BLOCK) {
+        let event = events[at];
+        if !gone.contains(event.row) {
+            events[n_kept] = event;
+            n_kept += 1;
+        }
+    }
+    n_kept
+}
+
 impl Threads {
     /// Groups all events by thread; `each` is shown every event on the way but sound slices ([`View::sound_slice`]).
     #[inline(never)]
@@ -152,28 +181,25 @@ impl Threads {
     /// Takes changed events (sorted) to where the view now has them; the threads that this changes, sorted.
     #[inline(never)]
     pub(crate) fn update(&mut self, view: &View<'_>, changed: &[Row]) -> Vec<u32> {
-        let is_changed = |row: Row| view.is_edited(row) && changed.binary_search(&row).is_ok();
-        let mut dirty = each_once(changed.iter().map(|row| self.thread_of(view, *row)));
-        dirty.retain(|thread| {
-            let events = &mut self.events[*thread as usize];
-            let n = events.len();
-            events.retain(|event| !is_changed(event.row));
-            events.len() < n
-        });
+        let mut left = each_once(changed.iter().map(|row| self.thread_of(view, *row)));
+        let is_changed = RowSet::of(changed);
+        // (What stays is in order still.)
+        left.retain(|thread| remove(&mut self.events[*thread as usize], &is_changed));
+        let mut joined = Vec::new();
         self.moved.reserve(changed.len());
         for row in changed {
             let thread = self.follow(view, *row);
             let event = view.event(*row);
             if is_stacked(view, &event) {
                 self.events[thread as usize].push(Stacked::of(&event));
-                dirty.push(thread);
+                joined.push(thread);
             }
         }
-        dirty = each_once(dirty.into_iter());
-        for thread in &dirty {
+        let joined = each_once(joined.into_iter());
+        for thread in &joined {
             order::sort(view, &mut self.events[*thread as usize], &self.plain);
         }
-        dirty
+        each_once(left.into_iter().chain(joined))
     }
 
     /// The index of a thread, a new one if there was none.
