@@ -131,6 +131,12 @@ impl Stacked {
         (dur < PHASES).then_some(Self { ts, row, len: dur })
     }
 
+    /// An event that is no complete slice.
+    #[inline(always)]
+    pub(crate) fn other(row: Row, ts: i64, phase: Phase) -> Self {
+        Self { ts, row, len: PHASES + phase as u32 }
+    }
+
     /// Start and length of a complete slice, unless its length is to be asked of the view.
     #[inline(always)]
     pub(crate) fn as_slice(self) -> Option<(i64, i64)> {

@@ -36,11 +36,12 @@ impl Survey {
     #[inline(never)]
     pub(crate) fn of(view: &View<'_>) -> Self {
         let (mut unedited, mut flows) = (Prediction::default(), Vec::new());
-        let threads = Threads::of(view, |event| {
+        let threads = Threads::of(view, |row, event| {
+            let Some(event) = event else { return flows.push(row) };
             if event.phase.is_flow() {
-                flows.push(event.row);
+                flows.push(row);
             }
-            if !view.is_edited(event.row) {
+            if !view.is_edited(row) {
                 census::count(view, event, &mut unedited);
             }
         });
@@ -75,11 +76,7 @@ impl Survey {
         let can_follow = self.can_follow(trace, plan)
             && self.threads.are_sorted_as_in(&View::after(trace, plan));
         if !can_follow {
-            // The old one goes first: memory never shrinks in a browser.
-            self.threads = Threads::default();
-            (self.walks, self.flows) = (Vec::new(), Vec::new());
-            *self = Self::of(&View::after(trace, plan));
-            return;
+            return self.renew(trace, plan);
         }
         let view = View::after(trace, plan);
         if changed.is_empty() {
@@ -101,6 +98,20 @@ impl Survey {
             || self.any_waits()
             || changed.iter().any(is_new);
         self.sum_up(&view, recount);
+    }
+
+    /// Runs the model anew on what a plan leaves.
+    #[inline(never)]
+    pub(crate) fn renew(&mut self, trace: &Trace, plan: &mut RepairPlan) {
+        plan.take_touched();
+        self.forget();
+        *self = Self::of(&View::after(trace, plan));
+    }
+
+    /// Lets go of what is large: memory never shrinks in a browser, so what comes next takes its place.
+    pub(crate) fn forget(&mut self) {
+        self.threads = Threads::default();
+        (self.walks, self.flows) = (Vec::new(), Vec::new());
     }
 
     /// Threads on which something goes wrong.
@@ -215,7 +226,7 @@ impl Survey {
 }
 
 fn crossing_slices(view: &View<'_>) -> u64 {
-    let threads = Threads::of(view, |_| {});
+    let threads = Threads::of(view, |_, _| {});
     let crossing = |thread| {
         nesting::walk(view, threads.events(thread), &RowSet::default()).trouble.crossing.len()
     };

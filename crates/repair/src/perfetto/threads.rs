@@ -114,9 +114,10 @@ fn keep(events: &mut [Stacked], start: usize, mut n_kept: usize, gone: &RowSet) 
 }
 
 impl Threads {
-    /// Groups all events by thread; `each` is shown every event on the way but sound slices ([`View::sound_slice`]).
+    /// Groups all events by thread; `each` is told every event on the way but sound slices ([`View::sound_slice`]), and shown what
+    /// is no sound flow event either ([`View::sound_flow`]).
     #[inline(never)]
-    pub(crate) fn of(view: &View<'_>, mut each: impl FnMut(&Seen)) -> Self {
+    pub(crate) fn of(view: &View<'_>, mut each: impl FnMut(Row, Option<&Seen>)) -> Self {
         let trace = view.trace;
         let mut threads = Self::default();
         let mut n_timed = vec![0; trace.tracks.len()];
@@ -136,11 +137,16 @@ impl Threads {
             }
         }
         each_row(trace, |row| {
-            let sound = view.sound_slice(row).and_then(|(ts, dur)| Stacked::slice(row, ts, dur));
-            if let Some(slice) = sound {
+            let slice = view.sound_slice(row).and_then(|(ts, dur)| Stacked::slice(row, ts, dur));
+            let sound = slice.or_else(|| {
+                let (phase, ts) = view.sound_flow(row)?;
+                each(row, None);
+                Some(Stacked::other(row, ts, phase))
+            });
+            if let Some(event) = sound {
                 // (No plan took it elsewhere.)
                 let thread = threads.by_track[trace.track(row).0 as usize];
-                threads.events[thread as usize].push(slice);
+                threads.events[thread as usize].push(event);
             } else {
                 threads.add(view, row, &mut each);
             }
@@ -154,9 +160,9 @@ impl Threads {
 
     /// Adds any event, if it is on a stack.
     #[inline(never)]
-    fn add(&mut self, view: &View<'_>, row: Row, each: &mut impl FnMut(&Seen)) {
+    fn add(&mut self, view: &View<'_>, row: Row, each: &mut impl FnMut(Row, Option<&Seen>)) {
         let event = view.event(row);
-        each(&event);
+        each(row, Some(&event));
         if is_stacked(view, &event) {
             self.has_ends |= event.phase == Phase::End;
             let thread = self.thread_of(view, row);
