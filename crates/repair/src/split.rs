@@ -152,6 +152,9 @@ pub(crate) fn plan(
 /// Whether any flow event of a folded group has no slice on its own thread.
 #[inline(never)]
 pub(crate) fn has_strays(trace: &Trace, plan: &RepairPlan, survey: &Survey) -> bool {
+    if plan.flow_targets.len() == survey.flows.len() {
+        return false;
+    }
     let mut n_tracks = vec![0_u32; survey.threads.all().len()];
     let thread_of: Vec<u32> = survey.threads.by_track().map(|(_, thread)| thread).collect();
     for thread in &thread_of {

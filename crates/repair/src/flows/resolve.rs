@@ -19,9 +19,7 @@ pub(crate) fn resolve(view: &View<'_>, threads: &Threads) -> Vec<(Row, Row)> {
     for thread in threads.all() {
         resolve_events(view, threads.events(thread), &mut targets);
     }
-    if !targets.is_sorted() {
-        trace::sort(&mut targets);
-    }
+    trace::sort(&mut targets);
     let mut on_twins = Vec::new();
     for (thread, twin) in twins(view, threads) {
         on_twin(view, threads, (thread, twin), &targets, &mut on_twins);

@@ -129,36 +129,41 @@ impl Survey {
 
     /// What each flow event binds to: (flow event, slice), sorted.
     pub(crate) fn bindings(&self) -> Vec<(Row, Row)> {
-        self.gathered(|flows| &flows.bound)
+        let mut bound = self.gathered(|flows| &flows.bound);
+        trace::sort(&mut bound);
+        bound
     }
 
     /// Flow events without a slice to bind to, sorted.
     pub(crate) fn unbound(&self) -> Vec<Row> {
-        self.gathered(|flows| &flows.unbound)
+        let mut unbound = self.gathered(|flows| &flows.unbound);
+        trace::sort_numbers(&mut unbound, &|a, b| a.cmp(&b));
+        unbound
     }
 
     /// Parked flow ends that found a slice: (flow event, slice), sorted.
     pub(crate) fn unparked(&self) -> Vec<(Row, Row)> {
-        self.gathered(|flows| &flows.unparked)
+        let mut unparked = self.gathered(|flows| &flows.unparked);
+        trace::sort(&mut unparked);
+        unparked
     }
 
     #[inline(never)]
-    fn gathered<T: Copy + Ord>(&self, of: impl Fn(&Bindings) -> &Vec<T>) -> Vec<T> {
+    fn gathered<T: Copy>(&self, of: impl Fn(&Bindings) -> &Vec<T>) -> Vec<T> {
         // (All at once: growing would need it twice.)
         let n = self.walks.iter().map(|walk| of(&walk.flows).len()).sum();
         let mut all = Vec::with_capacity(n);
         for walk in &self.walks {
             all.extend_from_slice(of(&walk.flows));
         }
-        if !all.is_sorted() {
-            trace::sort(&mut all);
-        }
         all
     }
 
     /// Slices that are an end point of a flow themselves, each with the slice that the importer takes for it.
     pub(crate) fn binds(&self) -> Vec<(Row, Option<Row>)> {
-        self.gathered(|flows| &flows.binds)
+        let mut binds = self.gathered(|flows| &flows.binds);
+        trace::sort(&mut binds);
+        binds
     }
 
     /// Whether any flow event waits, or has waited, for its slice.
