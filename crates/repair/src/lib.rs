@@ -22,6 +22,7 @@ mod frame;
 pub mod impossible;
 mod labels;
 mod lanes;
+mod pairs;
 mod patch;
 pub mod perfetto;
 mod pile;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use trace::{BuildIdHasher, IdToken, Phase, Row, TrackId, each_of};
 
+use crate::pairs;
 use crate::perfetto::begins::OpenBegins;
 use crate::perfetto::order::{self, Item, Plain, Stacked};
 use crate::perfetto::threads::Threads;
@@ -19,14 +20,14 @@ pub(crate) fn resolve(view: &View<'_>, threads: &Threads) -> Vec<(Row, Row)> {
     for thread in threads.all() {
         resolve_events(view, threads.events(thread), &mut targets);
     }
-    trace::sort(&mut targets);
+    pairs::sort(&mut targets);
     let mut on_twins = Vec::new();
     for (thread, twin) in twins(view, threads) {
         on_twin(view, threads, (thread, twin), &targets, &mut on_twins);
     }
     if !on_twins.is_empty() {
         targets.extend(on_twins);
-        trace::sort(&mut targets);
+        pairs::sort(&mut targets);
     }
     targets
 }

@@ -9,6 +9,7 @@ use trace::{Row, Trace};
 use super::nesting::{self, Bindings, Trouble, Walk};
 use super::threads::Threads;
 use super::{Prediction, census, flow_ids};
+use crate::pairs;
 use crate::rows::RowSet;
 use crate::types::RepairPlan;
 use crate::view::{Lens, View};
@@ -130,7 +131,7 @@ impl Survey {
     /// What each flow event binds to: (flow event, slice), sorted.
     pub(crate) fn bindings(&self) -> Vec<(Row, Row)> {
         let mut bound = self.gathered(|flows| &flows.bound);
-        trace::sort(&mut bound);
+        pairs::sort(&mut bound);
         bound
     }
 
@@ -144,7 +145,7 @@ impl Survey {
     /// Parked flow ends that found a slice: (flow event, slice), sorted.
     pub(crate) fn unparked(&self) -> Vec<(Row, Row)> {
         let mut unparked = self.gathered(|flows| &flows.unparked);
-        trace::sort(&mut unparked);
+        pairs::sort(&mut unparked);
         unparked
     }
 
