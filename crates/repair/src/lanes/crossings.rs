@@ -213,14 +213,47 @@ pub(super) fn crossing_pairs(line: &Line<'_>, ends: &Ends) -> Option<Crossings> 
     Some(Crossings { nodes, pairs, are_all })
 }
 
+/// The slices that each slice crosses, in the order of the pairs. (A list of its own for each would be an allocation each.)
+struct Neighbours {
+    /// Where the list of each begins, and where the last one ends.
+    starts: Vec<u32>,
+    all: Vec<u32>,
+}
+
+impl Neighbours {
+    #[inline(never)]
+    fn of(n_nodes: usize, pairs: &[(u32, u32)]) -> Self {
+        let mut starts = vec![0; n_nodes + 2];
+        for (a, b) in pairs {
+            starts[*a as usize + 2] += 1;
+            starts[*b as usize + 2] += 1;
+        }
+        let mut sum = 0;
+        for start in &mut starts {
+            sum += *start;
+            *start = sum;
+        }
+        // Each start moves to its end, which is the start of the next.
+        let mut all = vec![0; pairs.len() * 2];
+        for (a, b) in pairs {
+            for (from, to) in [(*a, *b), (*b, *a)] {
+                let place = &mut starts[from as usize + 1];
+                all[*place as usize] = to;
+                *place += 1;
+            }
+        }
+        Self { starts, all }
+    }
+
+    fn list(&self, node: usize) -> &[u32] {
+        &self.all[self.starts[node] as usize..self.starts[node + 1] as usize]
+    }
+}
+
 /// Chooses, group by connected group, the slices that leave.
 #[inline(never)]
 pub(super) fn cover(nodes: &[Node], pairs: &[(u32, u32)], dropped: &RowSet) -> Vec<CrossingGroup> {
-    let mut neighbours: Vec<Vec<u32>> = vec![Vec::new(); nodes.len()];
-    for (a, b) in pairs {
-        neighbours[*a as usize].push(*b);
-        neighbours[*b as usize].push(*a);
-    }
+    let neighbours = Neighbours::of(nodes.len(), pairs);
     let mut chosen = greedy(nodes, &neighbours);
     let by_arrival: Vec<bool> = nodes.iter().map(|node| dropped.contains(node.row)).collect();
     let mut seen = vec![false; nodes.len()];
@@ -232,7 +265,7 @@ pub(super) fn cover(nodes: &[Node], pairs: &[(u32, u32)], dropped: &RowSet) -> V
 
 /// Everything that hangs together with `start`; nothing if that was seen before.
 #[inline(never)]
-fn connected(start: u32, neighbours: &[Vec<u32>], seen: &mut [bool]) -> Option<Vec<u32>> {
+fn connected(start: u32, neighbours: &Neighbours, seen: &mut [bool]) -> Option<Vec<u32>> {
     if std::mem::replace(&mut seen[start as usize], true) {
         return None;
     }
@@ -240,7 +273,7 @@ fn connected(start: u32, neighbours: &[Vec<u32>], seen: &mut [bool]) -> Option<V
     let mut next = 0;
     while let Some(member) = members.get(next).copied() {
         next += 1;
-        for other in &neighbours[member as usize] {
+        for other in neighbours.list(member as usize) {
             if !std::mem::replace(&mut seen[*other as usize], true) {
                 members.push(*other);
             }
@@ -253,13 +286,13 @@ fn connected(start: u32, neighbours: &[Vec<u32>], seen: &mut [bool]) -> Option<V
 #[inline(never)]
 fn group(
     nodes: &[Node],
-    neighbours: &[Vec<u32>],
+    neighbours: &Neighbours,
     mut members: Vec<u32>,
     chosen: &mut [bool],
     other: &[bool],
 ) -> CrossingGroup {
     let is_covered = |member: &u32, by: &[bool]| {
-        by[*member as usize] || neighbours[*member as usize].iter().all(|it| by[*it as usize])
+        by[*member as usize] || neighbours.list(*member as usize).iter().all(|it| by[*it as usize])
     };
     let count = |by: &[bool]| members.iter().filter(|member| by[**member as usize]).count();
     if members.iter().all(|member| is_covered(member, other)) && count(other) < count(chosen) {
@@ -271,11 +304,12 @@ fn group(
     for preference in 0..=MOST_WILLING {
         for member in members.iter().map(|member| *member as usize) {
             if nodes[member].preference == preference && chosen[member] {
-                chosen[member] = !neighbours[member].iter().all(|it| chosen[*it as usize]);
+                chosen[member] = !neighbours.list(member).iter().all(|it| chosen[*it as usize]);
             }
         }
     }
-    let pairs = members.iter().map(|member| neighbours[*member as usize].len()).sum::<usize>() / 2;
+    let pairs =
+        members.iter().map(|member| neighbours.list(*member as usize).len()).sum::<usize>() / 2;
     let mut group = CrossingGroup { leaving: Vec::new(), staying: Vec::new(), pairs };
     for member in members.iter().map(|member| *member as usize) {
         let rows = if chosen[member] { &mut group.leaving } else { &mut group.staying };
@@ -286,8 +320,8 @@ fn group(
 
 /// Takes the slice that crosses most others, again and again, until nothing crosses.
 #[inline(never)]
-fn greedy(nodes: &[Node], neighbours: &[Vec<u32>]) -> Vec<bool> {
-    let mut degree: Vec<usize> = neighbours.iter().map(Vec::len).collect();
+fn greedy(nodes: &[Node], neighbours: &Neighbours) -> Vec<bool> {
+    let mut degree: Vec<usize> = (0..nodes.len()).map(|node| neighbours.list(node).len()).collect();
     let mut chosen = vec![false; nodes.len()];
     let rank =
         |index: usize, degree: usize| (degree, nodes[index].preference, nodes[index].ts, index);
@@ -298,7 +332,7 @@ fn greedy(nodes: &[Node], neighbours: &[Vec<u32>]) -> Vec<bool> {
             continue;
         }
         chosen[index] = true;
-        for other in &neighbours[index] {
+        for other in neighbours.list(index) {
             let other = *other as usize;
             if !chosen[other] {
                 degree[other] -= 1;

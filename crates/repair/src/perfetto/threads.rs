@@ -58,6 +58,8 @@ pub(crate) struct Threads {
     has_ends: bool,
     /// Which events are in the order of the file.
     plain: Plain,
+    /// The thread that was found last: of events of a track with a tid.
+    last: Option<(TrackId, IdToken, u32)>,
 }
 
 /// Whether an event takes part in a thread's stack: slices, thread instants, flows.
@@ -217,12 +219,24 @@ impl Threads {
         })
     }
 
+    /// The index of the thread that a tid means to the process of a track.
+    #[inline(never)]
+    fn find(&mut self, trace: &Trace, track: TrackId, tid: IdToken) -> u32 {
+        let thread = self.index(thread_key(trace.process_of(track).pid, tid, trace));
+        self.last = Some((track, tid, thread));
+        thread
+    }
+
     /// Notes the thread that the view has an event on.
     #[inline(never)]
     fn follow(&mut self, view: &View<'_>, row: Row) -> u32 {
         let track = view.trace.track(row);
-        let pid = view.trace.process_of(track).pid;
-        let thread = self.index(thread_key(pid, view.tid(row), view.trace));
+        let tid = view.tid(row);
+        let thread = match self.last {
+            // (What moves to one lane comes one after the other.)
+            Some((known, known_tid, thread)) if known == track && known_tid == tid => thread,
+            _ => self.find(view.trace, track, tid),
+        };
         if self.by_track.get(track.0 as usize) == Some(&thread) {
             self.moved.remove(&row);
         } else {
