@@ -248,6 +248,15 @@ impl Neighbours {
     fn list(&self, node: usize) -> &[u32] {
         &self.all[self.starts[node] as usize..self.starts[node + 1] as usize]
     }
+
+    /// The other one, if this slice crosses one alone, which crosses no other: nearly all that cross are such pairs.
+    #[inline(never)]
+    fn only(&self, node: u32) -> Option<u32> {
+        match self.list(node as usize) {
+            [other] if self.list(*other as usize).len() == 1 => Some(*other),
+            _ => None,
+        }
+    }
 }
 
 /// Chooses, group by connected group, the slices that leave.
@@ -257,10 +266,28 @@ pub(super) fn cover(nodes: &[Node], pairs: &[(u32, u32)], dropped: &RowSet) -> V
     let mut chosen = greedy(nodes, &neighbours);
     let by_arrival: Vec<bool> = nodes.iter().map(|node| dropped.contains(node.row)).collect();
     let mut seen = vec![false; nodes.len()];
-    (0..nodes.len() as u32)
-        .filter_map(|start| connected(start, &neighbours, &mut seen))
-        .map(|members| group(nodes, &neighbours, members, &mut chosen, &by_arrival))
-        .collect()
+    let mut groups = Vec::new();
+    for start in 0..nodes.len() as u32 {
+        match neighbours.only(start) {
+            Some(other) => groups.extend(pair(nodes, &chosen, start, other)),
+            None => groups.extend(
+                connected(start, &neighbours, &mut seen)
+                    .map(|members| group(nodes, &neighbours, members, &mut chosen, &by_arrival)),
+            ),
+        }
+    }
+    groups
+}
+
+/// The group of two slices that cross each other alone, as the first of them asks.
+#[inline(never)]
+fn pair(nodes: &[Node], chosen: &[bool], start: u32, other: u32) -> Option<CrossingGroup> {
+    if other < start {
+        return None;
+    }
+    let (leaving, staying) = if chosen[start as usize] { (start, other) } else { (other, start) };
+    let rows = |node: u32| vec![nodes[node as usize].row];
+    Some(CrossingGroup { leaving: rows(leaving), staying: rows(staying), pairs: 1 })
 }
 
 /// Everything that hangs together with `start`; nothing if that was seen before.
@@ -318,15 +345,36 @@ fn group(
     group
 }
 
+/// Chooses who leaves of every two that cross each other alone; and the slices that are no such pair. (Most are, and that a
+/// browser optimises the heap for few others would take longer than it.)
+#[inline(never)]
+fn choose_of_pairs(nodes: &[Node], neighbours: &Neighbours) -> (Vec<bool>, Vec<usize>) {
+    let (mut chosen, mut others) = (vec![false; nodes.len()], Vec::new());
+    for (index, leaves) in chosen.iter_mut().enumerate() {
+        match neighbours.only(index as u32) {
+            Some(other) => *leaves = leaves_rather(nodes, index, other as usize),
+            None => others.push(index),
+        }
+    }
+    (chosen, others)
+}
+
+/// Whether the first of two that cross as many others is taken before the second.
+#[inline(never)]
+fn leaves_rather(nodes: &[Node], first: usize, second: usize) -> bool {
+    let rank = |index: usize| (nodes[index].preference, nodes[index].ts, index);
+    rank(first) > rank(second)
+}
+
 /// Takes the slice that crosses most others, again and again, until nothing crosses.
 #[inline(never)]
 fn greedy(nodes: &[Node], neighbours: &Neighbours) -> Vec<bool> {
+    let (mut chosen, others) = choose_of_pairs(nodes, neighbours);
     let mut degree: Vec<usize> = (0..nodes.len()).map(|node| neighbours.list(node).len()).collect();
-    let mut chosen = vec![false; nodes.len()];
     let rank =
         |index: usize, degree: usize| (degree, nodes[index].preference, nodes[index].ts, index);
     let mut heap: BinaryHeap<_> =
-        (0..nodes.len()).map(|index| rank(index, degree[index])).collect();
+        others.into_iter().map(|index| rank(index, degree[index])).collect();
     while let Some((at_push, _, _, index)) = heap.pop() {
         if chosen[index] || at_push != degree[index] || at_push == 0 {
             continue;
@@ -341,4 +389,57 @@ fn greedy(nodes: &[Node], neighbours: &Neighbours) -> Vec<bool> {
         }
     }
     chosen
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Who leaves by the heap alone: the one that crosses most others, again and again.
+    fn by_heap(nodes: &[Node], pairs: &[(u32, u32)]) -> Vec<bool> {
+        let mut chosen = vec![false; nodes.len()];
+        loop {
+            let crosses = |index: usize| {
+                let of = |(a, b): &&(u32, u32)| {
+                    (*a as usize == index && !chosen[*b as usize])
+                        || (*b as usize == index && !chosen[*a as usize])
+                };
+                pairs.iter().filter(of).count()
+            };
+            let left = (0..nodes.len()).filter(|index| !chosen[*index] && crosses(*index) > 0);
+            let rank = |index: &usize| {
+                (crosses(*index), nodes[*index].preference, nodes[*index].ts, *index)
+            };
+            match left.max_by_key(rank) {
+                Some(index) => chosen[index] = true,
+                None => return chosen,
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn pairs_are_chosen_from_as_by_the_heap(
+            slices in prop::collection::vec((0..4_u8, 0..6_i64), 2..24),
+            pairs in prop::collection::btree_set((0..24_u32, 0..24_u32), 0..14),
+        ) {
+            let node = |(row, (preference, ts)): (u32, &(u8, i64))| Node {
+                row,
+                ts: *ts,
+                preference: *preference,
+            };
+            let nodes: Vec<Node> = (0..).zip(&slices).map(node).collect();
+            let pairs: Vec<(u32, u32)> =
+                pairs.into_iter().filter(|(a, b)| a < b && (*b as usize) < nodes.len()).collect();
+            let neighbours = Neighbours::of(nodes.len(), &pairs);
+            prop_assert_eq!(greedy(&nodes, &neighbours), by_heap(&nodes, &pairs));
+            let all = cover(&nodes, &pairs, &RowSet::default());
+            let mut rows: Vec<Row> =
+                all.iter().flat_map(|group| group.leaving.iter().chain(&group.staying)).copied().collect();
+            rows.sort_unstable();
+            prop_assert_eq!(rows, (0..nodes.len() as Row).collect::<Vec<_>>(), "each is in one group");
+        }
+    }
 }
