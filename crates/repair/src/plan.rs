@@ -101,7 +101,7 @@ fn rejoin(trace: &Trace, plan: &mut RepairPlan, survey: &mut Survey) {
     survey.forget();
     let folded = {
         let view = View::after(trace, plan).as_folded();
-        flows::resolve(&view, &Threads::of(&view, |_, _| {}))
+        flows::resolve(&view, &Threads::of(&view, &mut |_, _| {}))
     };
     let any = split::rejoin(plan, &folded);
     survey.renew(trace, plan);

@@ -37,7 +37,7 @@ impl Survey {
     #[inline(never)]
     pub(crate) fn of(view: &View<'_>) -> Self {
         let (mut unedited, mut flows) = (Prediction::default(), Vec::new());
-        let threads = Threads::of(view, |row, event| {
+        let threads = Threads::of(view, &mut |row, event| {
             let Some(event) = event else { return flows.push(row) };
             if event.phase.is_flow() {
                 flows.push(row);
@@ -232,7 +232,7 @@ impl Survey {
 }
 
 fn crossing_slices(view: &View<'_>) -> u64 {
-    let threads = Threads::of(view, |_, _| {});
+    let threads = Threads::of(view, &mut |_, _| {});
     let crossing = |thread| {
         nesting::walk(view, threads.events(thread), &RowSet::default()).trouble.crossing.len()
     };

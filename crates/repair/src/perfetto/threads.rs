@@ -119,7 +119,7 @@ impl Threads {
     /// Groups all events by thread; `each` is told every event on the way but sound slices ([`View::sound_slice`]), and shown what
     /// is no sound flow event either ([`View::sound_flow`]).
     #[inline(never)]
-    pub(crate) fn of(view: &View<'_>, mut each: impl FnMut(Row, Option<&Seen>)) -> Self {
+    pub(crate) fn of(view: &View<'_>, each: &mut dyn FnMut(Row, Option<&Seen>)) -> Self {
         let trace = view.trace;
         let mut threads = Self::default();
         let mut n_timed = vec![0; trace.tracks.len()];
@@ -150,7 +150,7 @@ impl Threads {
                 let thread = threads.by_track[trace.track(row).0 as usize];
                 threads.events[thread as usize].push(event);
             } else {
-                threads.add(view, row, &mut each);
+                threads.add(view, row, each);
             }
         });
         threads.plain = threads.plain_in(view);
@@ -162,7 +162,7 @@ impl Threads {
 
     /// Adds any event, if it is on a stack.
     #[inline(never)]
-    fn add(&mut self, view: &View<'_>, row: Row, each: &mut impl FnMut(Row, Option<&Seen>)) {
+    fn add(&mut self, view: &View<'_>, row: Row, each: &mut dyn FnMut(Row, Option<&Seen>)) {
         let event = view.event(row);
         each(row, Some(&event));
         if is_stacked(view, &event) {
