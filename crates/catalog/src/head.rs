@@ -78,20 +78,23 @@ fn parameters(name: &str) -> usize {
 #[inline(never)]
 fn short_head(name: &str) -> String {
     let name = without_decoration(name);
-    let mut head = String::with_capacity(64);
+    let mut head = Vec::with_capacity(64);
     let mut open = Brackets::default();
-    let declaration = &name[..parameters(name)];
-    for (at, character) in declaration.char_indices() {
-        let operator_sign = declaration[..at].ends_with("operator");
-        let byte = if character.is_ascii() { character as u8 } else { b'?' };
+    let declaration = &name.as_bytes()[..parameters(name)];
+    for (at, &byte) in declaration.iter().enumerate() {
+        // (An operator's sign is none but these: the word before is looked at for them alone.)
+        let operator_sign = matches!(byte, b'<' | b'>' | b'(' | b')' | b'-')
+            && declaration[..at].ends_with(b"operator");
         let outside = open.is_outside();
         if !operator_sign {
             open.see(byte);
         }
         if outside && open.is_outside() && (byte != b'>' || operator_sign) {
-            head.push(character);
+            head.push(byte);
         }
     }
+    // (Whole characters only, as no byte of one beyond ASCII is a bracket.)
+    let mut head = String::from_utf8(head).unwrap_or_default();
     for filler in ["(anonymous namespace)::", "(anonymous_namespace)::", "(unnamed namespace)::"] {
         if find(&head, filler).is_some() {
             head = head.replace(filler, "");

@@ -163,6 +163,7 @@ impl Reader<'_> {
     }
 
     /// An identifier, behind its length.
+    #[inline(never)]
     fn word(&mut self) {
         match identifier(self.rest) {
             Some((word, used)) => {

@@ -17,6 +17,8 @@
 //! [`PatternSet`] finds the few patterns worth trying at a position: one pass over a name decides
 //! among hundreds of patterns.
 
+use std::ops::Range;
+
 /// Whether `pattern` matches the text from `at` on, all of `pattern` consumed.
 fn matches_rest(pattern: &[u8], text: &[u8], at: usize) -> bool {
     let Some((&sign, rest)) = pattern.split_first() else { return true };
@@ -53,8 +55,17 @@ fn starts_word(text: &[u8], at: usize) -> bool {
 
 /// The first occurrence of `word` in `text`. (`str::find` prepares itself for texts longer than a name.)
 #[must_use]
+#[inline(never)]
 pub(crate) fn find(text: &str, word: &str) -> Option<usize> {
-    text.as_bytes().windows(word.len()).position(|here| here == word.as_bytes())
+    let (text, word) = (text.as_bytes(), word.as_bytes());
+    let first = *word.first()?;
+    // (Comparing words is a call, which hardly any place needs.)
+    let n_places = (text.len() + 1).saturating_sub(word.len());
+    let places = text.get(..n_places)?.iter().enumerate();
+    places
+        .filter(|(_, byte)| **byte == first)
+        .map(|(at, _)| at)
+        .find(|at| text[*at..].starts_with(word))
 }
 
 /// Whether `pattern` matches somewhere in `text`.
@@ -66,9 +77,9 @@ pub(crate) fn is_match(pattern: &str, text: &str) -> bool {
         return fits(0);
     }
     match opening(pattern) {
-        Some(pair) => {
+        Some([first, second]) => {
             let mut pairs = bytes.windows(2).enumerate();
-            pairs.any(|(at, here)| here == pair && fits(at))
+            pairs.any(|(at, here)| here[0] == first && here[1] == second && fits(at))
         }
         None => (0..=bytes.len()).any(fits),
     }
@@ -92,14 +103,24 @@ pub(crate) fn opening(pattern: &str) -> Option<[u8; 2]> {
 const ALPHABET: usize = 38;
 
 fn letter(byte: u8) -> Option<usize> {
-    match byte {
-        b'a'..=b'z' => Some(usize::from(byte - b'a')),
-        b'0'..=b'9' => Some(26 + usize::from(byte - b'0')),
-        b'_' => Some(36),
-        b':' => Some(37),
-        _ => None,
-    }
+    let place = LETTERS[usize::from(byte)];
+    (place < NO_LETTER).then_some(usize::from(place))
 }
+
+const NO_LETTER: u8 = u8::MAX;
+
+/// The place of each byte in the alphabet.
+static LETTERS: [u8; 256] = {
+    let mut letters = [NO_LETTER; 256];
+    let alphabet = b"abcdefghijklmnopqrstuvwxyz0123456789_:";
+    assert!(alphabet.len() == ALPHABET);
+    let mut at = 0;
+    while at < ALPHABET {
+        letters[alphabet[at] as usize] = at as u8;
+        at += 1;
+    }
+    letters
+};
 
 fn slot([a, b]: [u8; 2]) -> Option<usize> {
     Some(letter(a)? * ALPHABET + letter(b)?)
@@ -107,36 +128,67 @@ fn slot([a, b]: [u8; 2]) -> Option<usize> {
 
 /// Many patterns, each with the number of its row; finds the lowest row that matches.
 pub(crate) struct PatternSet {
-    by_opening: Vec<Vec<(u16, &'static str)>>,
+    /// By opening, and in the order of the rows.
+    patterns: Vec<(u16, &'static str)>,
+    /// Where those of each opening begin, and where the last ones end.
+    starts: Vec<u16>,
 }
 
 impl PatternSet {
     /// Collects patterns; the rows must come in ascending order. Patterns without an opening are left
     /// out (a test forbids them).
     pub(crate) fn new(patterns: impl Iterator<Item = (u16, &'static str)>) -> Self {
-        let mut by_opening = vec![Vec::new(); ALPHABET * ALPHABET];
-        for (row, pattern) in patterns {
-            if let Some(slot) = opening(pattern).and_then(slot) {
-                by_opening[slot].push((row, pattern));
-            }
+        let with_slot = |(row, pattern)| Some((opening(pattern).and_then(slot)?, (row, pattern)));
+        Self::of(patterns.filter_map(with_slot).collect())
+    }
+
+    /// Puts patterns in the order of their openings.
+    #[inline(never)]
+    fn of(patterns: Vec<(usize, (u16, &'static str))>) -> Self {
+        let mut starts = vec![0; ALPHABET * ALPHABET + 2];
+        for (slot, _) in &patterns {
+            starts[slot + 2] += 1;
         }
-        Self { by_opening }
+        let mut sum = 0;
+        for start in &mut starts {
+            sum += *start;
+            *start = sum;
+        }
+        // Each start moves to its end, which is the start of the next.
+        let mut sorted = vec![(0, ""); patterns.len()];
+        for (slot, pattern) in patterns {
+            let place = &mut starts[slot + 1];
+            sorted[usize::from(*place)] = pattern;
+            *place += 1;
+        }
+        Self { patterns: sorted, starts }
     }
 
     /// The lowest row below `limit` that has a pattern matching `text`.
     pub(crate) fn first(&self, text: &str, limit: u16) -> Option<u16> {
         let bytes = text.as_bytes();
         let mut best = limit;
-        for (at, pair) in bytes.windows(2).enumerate() {
-            let Some(slot) = slot([pair[0], pair[1]]) else { continue };
-            let better = self.by_opening[slot].iter().take_while(|(row, _)| *row < best);
-            if let Some((row, _)) =
-                better.into_iter().find(|(_, pattern)| matches_rest(pattern.as_bytes(), bytes, at))
-            {
-                best = *row;
+        let mut before = None;
+        for (end, byte) in bytes.iter().enumerate() {
+            let here = letter(*byte);
+            if let (Some(before), Some(here)) = (before, here) {
+                let slot = before * ALPHABET + here;
+                let (start, stop) = (self.starts[slot], self.starts[slot + 1]);
+                if start < stop {
+                    best = self.better(bytes, end - 1, usize::from(start)..usize::from(stop), best);
+                }
             }
+            before = here;
         }
         (best < limit).then_some(best)
+    }
+
+    /// The lowest row, up to the best so far, of which a pattern matches at a place.
+    #[inline(never)]
+    fn better(&self, text: &[u8], at: usize, patterns: Range<usize>, best: u16) -> u16 {
+        let rows = self.patterns[patterns].iter().take_while(|(row, _)| *row < best);
+        let mut fitting = rows.filter(|(_, pattern)| matches_rest(pattern.as_bytes(), text, at));
+        fitting.next().map_or(best, |(row, _)| *row)
     }
 }
 

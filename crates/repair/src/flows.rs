@@ -7,7 +7,7 @@
 mod ids;
 mod resolve;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use trace::decimal::importer_ns;
 use trace::{BuildIdHasher, Flags, IdToken, Phase, Row, Trace, TrackId, each_of};
@@ -16,6 +16,7 @@ use crate::perfetto::Survey;
 use crate::perfetto::flow_ids::{FlowKey, key, takes_part};
 use crate::perfetto::order;
 use crate::perfetto::threads::{ThreadKey, thread_key};
+use crate::rows::RowSet;
 use crate::types::{Action, Change, RepairPlan, Rule};
 use crate::view::View;
 
@@ -226,8 +227,11 @@ fn make_way(trace: &Trace, plan: &mut RepairPlan, after: &[(Row, Row)]) -> bool 
     let is_instant = |change: &&Change| {
         change.rule == Rule::SliceToInstant && places.binary_search(&place(change.row)).is_ok()
     };
-    let instants: BTreeSet<Row> =
-        plan.changes().iter().filter(is_instant).map(|change| change.row).collect();
+    let mut instants = RowSet::default();
+    for change in plan.changes().iter().filter(is_instant) {
+        instants.insert(change.row);
+    }
+    let instants = instants.to_vec();
     for row in &instants {
         let pid = trace.process_of(trace.track(*row)).pid;
         let scope = if pid == IdToken::Missing { "g" } else { "p" };
@@ -268,7 +272,10 @@ fn aim(
         let is_free = |ts: i64| importer_ns(ts) == ts && !starts_at(&view, after, *slice, ts);
         ts.is_ok_and(is_free).then_some(*flow)
     };
-    let followers: BTreeSet<Row> = wrong.iter().filter_map(can_follow).collect();
+    let mut followers = RowSet::default();
+    for flow in wrong.iter().filter_map(can_follow) {
+        followers.insert(flow);
+    }
     let mut any = false;
     for (flow, slice) in wrong {
         let edit = plan.edit(flow).copied().unwrap_or_default();
@@ -282,7 +289,7 @@ fn aim(
             None if stands_there && comes_first && is_end && !edit.bind_next => (start, true),
             Some(ts) if ts > start => continue,
             // Just behind the start of a slice without a length, which stays on the stack until the next one starts.
-            _ if comes_first && followers.contains(&flow) => (start + 1, false),
+            _ if comes_first && followers.contains(flow) => (start + 1, false),
             _ => continue,
         };
         let encloses = is_end && !next && !trace.flags(flow).has(Flags::BIND_ENCLOSING);

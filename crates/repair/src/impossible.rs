@@ -50,17 +50,39 @@ fn scan_stream(trace: &Trace, rows: &[Row], stream: StreamId, found: &mut Vec<Im
             next = at + 1;
         }
         let Some(later) = rows.get(next) else { continue };
-        let end = trace.end_ns(*row);
-        let overrun_ns = end.saturating_sub(trace.ts_ns(*later));
-        if overrun_ns >= FLOOR_NS && trace.end_ns(*later) <= end {
-            let ends = later_ends.get_or_insert_with(|| Ends::of(trace, rows));
-            ends.reach_down_to(next);
-            let swallowed = ends.count_to(end);
-            let (row, next) = (*row, *later);
-            found.push(Impossible { row, next, overrun_ns, swallowed, stream, stream_sum_ns: 0 });
+        let overrun_ns = trace.end_ns(*row).saturating_sub(trace.ts_ns(*later));
+        if overrun_ns >= FLOOR_NS {
+            let (row, next_row) = (*row, *later);
+            let swallowed = 0;
+            let stream_sum_ns = 0;
+            let bad =
+                Impossible { row, next: next_row, overrun_ns, swallowed, stream, stream_sum_ns };
+            found.extend(judged(trace, rows, next, &mut later_ends, bad));
         }
     }
-    let bad = &mut found[first..];
+    sum_up(trace, rows, &mut found[first..]);
+}
+
+/// The kernel, if it swallows the `next` one, and how many it swallows. (Few overrun as far.)
+#[inline(never)]
+fn judged(
+    trace: &Trace,
+    rows: &[Row],
+    next: usize,
+    later_ends: &mut Option<Ends>,
+    bad: Impossible,
+) -> Option<Impossible> {
+    let end = trace.end_ns(bad.row);
+    if trace.end_ns(bad.next) > end {
+        return None;
+    }
+    let ends = later_ends.get_or_insert_with(|| Ends::of(trace, rows));
+    ends.reach_down_to(next);
+    Some(Impossible { swallowed: ends.count_to(end), ..bad })
+}
+
+#[inline(never)]
+fn sum_up(trace: &Trace, rows: &[Row], bad: &mut [Impossible]) {
     if !bad.is_empty() {
         let add = |sum: TimeNs, ns: TimeNs| sum.saturating_add(ns);
         let overruns = bad.iter().map(|bad| bad.overrun_ns).fold(0, add);

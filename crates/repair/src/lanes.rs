@@ -18,7 +18,7 @@ use crate::rows::RowSet;
 use crate::split::FreeTids;
 use crate::types::{CrossingGroup, Lane, RepairPlan, Rule};
 use crate::view::View;
-use crossings::{cover, crossing_pairs};
+use crossings::{Crossings, cover, crossing_pairs};
 use line::{Ends, Line, ends_of_begins};
 use place::{named_tracks, place};
 
@@ -68,7 +68,7 @@ fn choose(line: &Line<'_>, ends: &Ends, trouble: &Trouble) -> (Evicted, Vec<Cros
     let mut groups = Vec::new();
     if !trouble.crossing.is_empty() || !trouble.misplaced.is_empty() {
         match crossing_pairs(line, ends) {
-            Some((nodes, pairs)) => {
+            Some(Crossings { nodes, pairs, are_all }) => {
                 let mut dropped = RowSet::default();
                 for (row, _) in &trouble.crossing {
                     dropped.insert(*row);
@@ -78,6 +78,10 @@ fn choose(line: &Line<'_>, ends: &Ends, trouble: &Trouble) -> (Evicted, Vec<Cros
                     for row in &group.leaving {
                         evicted.insert(*row, (Rule::CrossingSlice, group.staying.first().copied()));
                     }
+                }
+                if are_all {
+                    // No two cross that stay, which is all that the importer would find.
+                    return (evicted, groups);
                 }
             }
             None => {

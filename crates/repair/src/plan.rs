@@ -3,6 +3,7 @@
 use trace::Trace;
 
 use crate::perfetto::Survey;
+use crate::perfetto::threads::Threads;
 use crate::rows::RowSet;
 use crate::types::{Action, BaseReason, PlanOptions, RepairPlan, Rule};
 use crate::view::View;
@@ -75,16 +76,10 @@ fn plan_with(
     survey.update(trace, &mut plan);
     let mut tids = split::FreeTids::of(trace);
     let is_split = split::plan(trace, &mut plan, &survey.threads, &mut tids);
-    let resolved = |plan: &RepairPlan, survey: &Survey| {
-        flows::resolve(&View::after(trace, plan), &survey.threads)
-    };
-    // (The survey still has the threads as they fold.)
-    let folded = if is_split { resolved(&plan, &survey) } else { Vec::new() };
     survey.update(trace, &mut plan);
-    plan.flow_targets = resolved(&plan, &survey);
-    if split::rejoin(&mut plan, &folded) {
-        survey.update(trace, &mut plan);
-        plan.flow_targets = resolved(&plan, &survey);
+    plan.flow_targets = flows::resolve(&View::after(trace, &plan), &survey.threads);
+    if is_split && split::has_strays(trace, &plan, &survey) {
+        rejoin(trace, &mut plan, &mut survey);
     }
     plan.flows_bound_before = flows::count_bound(&bindings_before, &plan.flow_targets);
     lanes::plan(trace, &mut plan, &survey, &mut tids);
@@ -98,4 +93,19 @@ fn plan_with(
     }
     plan.finish(trace);
     (plan, reason)
+}
+
+/// Has flow events that are alone on a thread that was split follow their slices.
+#[inline(never)]
+fn rejoin(trace: &Trace, plan: &mut RepairPlan, survey: &mut Survey) {
+    survey.forget();
+    let folded = {
+        let view = View::after(trace, plan).as_folded();
+        flows::resolve(&view, &Threads::of(&view, &mut |_, _| {}))
+    };
+    let any = split::rejoin(plan, &folded);
+    survey.renew(trace, plan);
+    if any {
+        plan.flow_targets = flows::resolve(&View::after(trace, plan), &survey.threads);
+    }
 }

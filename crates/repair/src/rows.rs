@@ -7,6 +7,16 @@ use trace::Row;
 pub(crate) struct RowSet(Vec<u64>);
 
 impl RowSet {
+    /// Those of a list.
+    #[inline(never)]
+    pub(crate) fn of(rows: &[Row]) -> Self {
+        let mut set = Self::default();
+        for row in rows {
+            set.insert(*row);
+        }
+        set
+    }
+
     /// Adds an event; whether it is new.
     #[inline(never)]
     pub(crate) fn insert(&mut self, row: Row) -> bool {

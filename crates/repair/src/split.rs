@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 
 use trace::{BuildIdHasher, IdToken, Row, Trace, TrackId, each_of, each_row};
 
+use crate::perfetto::Survey;
 use crate::perfetto::threads::{self, Folded, Threads};
 use crate::types::{Lane, LaneKind, RepairPlan, Rule};
+use crate::view::View;
 
 /// Hands out tids that no event of the file uses, as pid or tid, in any process.
 pub(crate) struct FreeTids {
@@ -145,6 +147,28 @@ pub(crate) fn plan(
         }
     });
     true
+}
+
+/// Whether any flow event of a folded group has no slice on its own thread.
+#[inline(never)]
+pub(crate) fn has_strays(trace: &Trace, plan: &RepairPlan, survey: &Survey) -> bool {
+    if plan.flow_targets.len() == survey.flows.len() {
+        return false;
+    }
+    let mut n_tracks = vec![0_u32; survey.threads.all().len()];
+    let thread_of: Vec<u32> = survey.threads.by_track().map(|(_, thread)| thread).collect();
+    for thread in &thread_of {
+        n_tracks[*thread as usize] += 1;
+    }
+    let view = View::after(trace, plan);
+    let mut targets = plan.flow_targets.iter().map(|(flow, _)| *flow).peekable();
+    // (Both in file order.)
+    survey.flows.iter().copied().any(|flow| {
+        while targets.next_if(|target| *target < flow).is_some() {}
+        targets.next_if_eq(&flow).is_none()
+            && n_tracks[thread_of[trace.track(flow).0 as usize] as usize] > 1
+            && threads::is_stacked(&view, &view.event(flow))
+    })
 }
 
 /// A flow event that has no slice on its own thread goes where that slice went that it was bound to while both threads were one. `folded`:

@@ -35,6 +35,8 @@ pub(crate) struct View<'a> {
     lens: Lens,
     /// Read times exactly instead of as the importer does.
     exact: bool,
+    /// Read no tid of the plan, nor its lanes.
+    folds: bool,
     /// Whether nothing changes how an event without peculiarity is read.
     is_plain: bool,
     /// What to subtract from the time of an event that has no peculiarity; `None` when 64 bits do not do.
@@ -52,6 +54,16 @@ pub(crate) struct Seen {
     /// In the importer's own nanoseconds.
     pub dur: i64,
 }
+
+/// Peculiarities of slices and flow events.
+const ODD: Flags = Flags(
+    Flags::PHASE_UNREADABLE.0
+        | Flags::BIND_UNDIRECTED.0
+        | Flags::ODD_NUMBER.0
+        | Flags::TS_REJECTED.0
+        | Flags::TS_UNREADABLE.0
+        | Flags::DUR_UNREADABLE.0,
+);
 
 impl<'a> View<'a> {
     /// The trace as it stands.
@@ -80,12 +92,17 @@ impl<'a> View<'a> {
         let base = lens.base.map_or(0, |base| base.ns);
         let shift_ns = if trace.origin_ns == 0 { i64::try_from(base).ok() } else { None };
         let is_plain = lens.base.is_none() && !lens.repaired && trace.origin_ns == 0;
-        Self { trace, plan: None, lens, exact: false, is_plain, shift_ns }
+        Self { trace, plan: None, lens, exact: false, folds: false, is_plain, shift_ns }
     }
 
     /// The same with exact times in place of the importer's.
     pub(crate) fn exactly(&self) -> Self {
         Self { exact: true, is_plain: false, ..self.clone() }
+    }
+
+    /// The same with the threads that the plan splits still one.
+    pub(crate) fn as_folded(&self) -> Self {
+        Self { folds: true, ..self.clone() }
     }
 
     /// Whether text and frame defects count as mended.
@@ -117,7 +134,8 @@ impl<'a> View<'a> {
 
     /// Whether the plan adds events.
     pub(crate) fn adds_events(&self) -> bool {
-        self.plan.is_some_and(|plan| !plan.lanes.is_empty() || !plan.added_process_names.is_empty())
+        let adds_lanes = |plan: &RepairPlan| !plan.lanes.is_empty() && !self.folds;
+        self.plan.is_some_and(|plan| adds_lanes(plan) || !plan.added_process_names.is_empty())
     }
 
     /// Whether the importer never sees this event: the plan takes it out of the event array, or it stands in
@@ -137,20 +155,22 @@ impl<'a> View<'a> {
 
     /// Start and length of a complete slice without any peculiarity, where nothing changes how it is read: nearly every event.
     /// `None` where one must look closer.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn sound_slice(&self, row: Row) -> Option<(i64, u32)> {
-        const ODD: Flags = Flags(
-            Flags::PHASE_UNREADABLE.0
-                | Flags::BIND_UNDIRECTED.0
-                | Flags::ODD_NUMBER.0
-                | Flags::TS_REJECTED.0
-                | Flags::TS_UNREADABLE.0
-                | Flags::DUR_UNREADABLE.0,
-        );
         if !self.is_plain || row >= self.lens.seen {
             return None;
         }
         self.trace.sound_slice(row, ODD, EXACT_BELOW_NS as i64 - 1)
+    }
+
+    /// The same for a flow event: its phase and its time.
+    #[inline(always)]
+    pub(crate) fn sound_flow(&self, row: Row) -> Option<(Phase, i64)> {
+        const ODD_FLOW: Flags = Flags(ODD.0 | Flags::ID_UNREADABLE.0);
+        if !self.is_plain || row >= self.lens.seen {
+            return None;
+        }
+        self.trace.sound_flow(row, ODD_FLOW, EXACT_BELOW_NS as i64 - 1)
     }
 
     /// Phase, `ts` and `dur` in the importer's own nanoseconds.
@@ -287,7 +307,7 @@ impl<'a> View<'a> {
     /// The tid that the event carries.
     pub(crate) fn tid(&self, row: Row) -> IdToken {
         let edit = self.edit(row);
-        match edit.and_then(|edit| edit.tid) {
+        match edit.and_then(|edit| edit.tid).filter(|_| !self.folds) {
             Some(tid) => IdToken::Int(i64::from(tid)),
             None => {
                 let track = edit.and_then(|edit| edit.track);

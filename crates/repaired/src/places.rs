@@ -1,7 +1,7 @@
 //! The worst places of a trace, as lanes before and after.
 
 use catalog::RawKind;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use repair::{CrossingGroup, RepairPlan};
 use report::units;
@@ -81,18 +81,21 @@ fn place(trace: &Trace, plan: &RepairPlan, group: &CrossingGroup) -> Option<Plac
     let first = *group.leaving.first()?;
     let track = trace.track(first);
     // The window shows where the first pair lies over each other, with twice as much on either side.
-    let rows: BTreeSet<Row> = group.leaving.iter().chain(&group.staying).copied().collect();
+    // (Sorted lists, as collecting into a set compiles another sort.)
+    let rows = sorted(group.leaving.iter().chain(&group.staying));
     let (from, to) = crossing_window(trace, group);
     let margin = to.saturating_sub(from).saturating_mul(2).max(1_000);
     let (from, to) = (from.saturating_sub(margin), to.saturating_add(margin));
-    let drawn: BTreeSet<Row> = trace
+    let drawn: Vec<Row> = trace
         .rows()
         .filter(|row| trace.phase(*row) == Phase::Complete && trace.track(*row) == track)
         .filter(|row| trace.flags(*row).has(Flags::HAS_DUR) && trace.flags(*row).has(Flags::HAS_TS))
-        .filter(|row| rows.contains(row) || (trace.ts_ns(*row) < to && trace.end_ns(*row) > from))
+        .filter(|row| {
+            rows.binary_search(row).is_ok() || (trace.ts_ns(*row) < to && trace.end_ns(*row) > from)
+        })
         .take(N_SLICES)
         .collect();
-    let dropped: BTreeSet<Row> = plan.dropped.iter().copied().collect();
+    let dropped = sorted(plan.dropped.iter());
     let home = trace
         .track_info(track)
         .name
@@ -108,7 +111,8 @@ fn place(trace: &Trace, plan: &RepairPlan, group: &CrossingGroup) -> Option<Plac
     };
     let before = drawn
         .iter()
-        .map(|row| slice(*row, if dropped.contains(row) { Fate::Dropped } else { Fate::Kept }))
+        .map(|row| (*row, dropped.binary_search(row).is_ok()))
+        .map(|(row, is_dropped)| slice(row, if is_dropped { Fate::Dropped } else { Fate::Kept }))
         .collect();
     let mut after: BTreeMap<Option<u32>, Vec<DrawnSlice>> = BTreeMap::new();
     after.entry(None).or_default();
@@ -140,6 +144,14 @@ fn place(trace: &Trace, plan: &RepairPlan, group: &CrossingGroup) -> Option<Plac
             .map(|(tid, slices)| nested(DrawnLane { name: lane_of(tid), slices }))
             .collect(),
     })
+}
+
+/// Events in file order, each once.
+fn sorted<'a>(rows: impl Iterator<Item = &'a Row>) -> Vec<Row> {
+    let mut rows: Vec<Row> = rows.copied().collect();
+    trace::sort_numbers(&mut rows, &|a, b| a.cmp(&b));
+    rows.dedup();
+    rows
 }
 
 /// The stretch in which the first crossing pair of the group lies over each other.

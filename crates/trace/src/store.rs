@@ -178,6 +178,21 @@ impl Trace {
         is_sound.then_some((ts_ns, dur_ns))
     }
 
+    /// Start of a flow event that has one, not before 0 nor above `most_ns`, and an id, and none of the flags `but`.
+    #[inline]
+    #[must_use]
+    pub fn sound_flow(&self, row: Row, but: Flags, most_ns: TimeNs) -> Option<(Phase, TimeNs)> {
+        let flags = self.flags.at(row as usize);
+        let phase = Phase::from_index(flags >> PHASE_SHIFT);
+        let has = Flags::HAS_TS.0;
+        if !phase.is_flow() || flags & (has | but.0) != has {
+            return None;
+        }
+        let ts_ns = self.ts_ns.at(row as usize);
+        let is_sound = (0..=most_ns).contains(&ts_ns) && self.link.at(row as usize) != NO_LINK;
+        is_sound.then_some((phase, ts_ns))
+    }
+
     /// Start of `row` in ns relative to [`Trace::origin_ns`]; 0 without [`Flags::HAS_TS`].
     #[inline]
     #[must_use]

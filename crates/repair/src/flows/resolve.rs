@@ -4,9 +4,11 @@ use std::collections::HashMap;
 
 use trace::{BuildIdHasher, IdToken, Phase, Row, TrackId, each_of};
 
+use crate::pairs;
 use crate::perfetto::begins::OpenBegins;
 use crate::perfetto::order::{self, Item, Plain, Stacked};
 use crate::perfetto::threads::Threads;
+use crate::pile::Pile;
 use crate::view::View;
 
 /// The slice each flow event belongs to: one that starts at that very ns on its thread, the innermost of those that come
@@ -18,16 +20,14 @@ pub(crate) fn resolve(view: &View<'_>, threads: &Threads) -> Vec<(Row, Row)> {
     for thread in threads.all() {
         resolve_events(view, threads.events(thread), &mut targets);
     }
-    if !targets.is_sorted() {
-        trace::sort(&mut targets);
-    }
+    pairs::sort(&mut targets);
     let mut on_twins = Vec::new();
     for (thread, twin) in twins(view, threads) {
         on_twin(view, threads, (thread, twin), &targets, &mut on_twins);
     }
     if !on_twins.is_empty() {
         targets.extend(on_twins);
-        trace::sort(&mut targets);
+        pairs::sort(&mut targets);
     }
     targets
 }
@@ -86,76 +86,113 @@ fn on_twin(
     found.extend(resolved.into_iter().filter(|(flow, slice)| ts(*flow) == ts(*slice)));
 }
 
+#[derive(Clone, Copy, Debug)]
 struct Open {
     row: Row,
-    ts: i64,
-    end: i64,
     /// Whether the importer puts it before flow events of its ns, wherever they are in the file.
     goes_first: bool,
+    ts: i64,
+    end: i64,
 }
 
 /// The slices that are open on one thread, the latest start last.
-#[derive(Default)]
-struct Stack(Vec<Open>);
+type Stack = Pile<Open>;
 
-impl Stack {
-    /// Takes away what ended before a time, from the top.
-    fn close(&mut self, ts: i64) {
-        while self.0.last().is_some_and(|top| top.end <= ts && top.ts < ts) {
-            self.0.pop();
-        }
+/// Takes away what ended before a time, from the top.
+#[inline(always)]
+fn close(stack: &mut Stack, ts: i64) {
+    while stack.last().is_some_and(|top| top.end <= ts && top.ts < ts) {
+        stack.pop();
     }
+}
+
+/// The flow events of one thread being resolved.
+struct Resolving<'a> {
+    view: &'a View<'a>,
+    stack: Stack,
+    begins: OpenBegins,
+    /// Those of the ns at hand.
+    flows: Vec<Item>,
+    /// That ns.
+    flows_ts: i64,
+    targets: &'a mut Vec<(Row, Row)>,
 }
 
 /// Resolves the flow events among the events of one thread, which are in the importer's order.
 #[inline(never)]
 fn resolve_events(view: &View<'_>, events: &[Stacked], targets: &mut Vec<(Row, Row)>) {
-    let mut stack = Stack::default();
-    let mut begins = OpenBegins::default();
-    let mut flows: Vec<Item> = Vec::new();
+    let (stack, begins) = (Stack::default(), OpenBegins::default());
+    let flows_ts = i64::MAX;
+    let mut state = Resolving { view, stack, begins, flows: Vec::new(), flows_ts, targets };
     each_of(events, |event| {
-        let item = event.item(view);
-        if flows.first().is_some_and(|flow| flow.ts < item.ts) {
-            bind_all(&mut flows, &mut stack, targets);
+        if let Some((ts, dur)) = event.as_slice().or_else(|| state.other(event)) {
+            state.slice(event.row, ts, dur);
+        }
+    });
+    state.bind_all();
+}
+
+impl Resolving<'_> {
+    #[inline(always)]
+    fn slice(&mut self, row: Row, ts: i64, dur: i64) {
+        if self.flows_ts < ts {
+            self.bind_all();
+        }
+        close(&mut self.stack, ts);
+        self.stack.push(Open { row, goes_first: dur > 0, ts, end: ts.saturating_add(dur) });
+    }
+
+    /// Handles any event but a complete slice. Start and length of one that is a complete slice all the same.
+    #[inline(never)]
+    fn other(&mut self, event: Stacked) -> Option<(i64, i64)> {
+        let item = event.item(self.view);
+        let Item { row, ts, .. } = item;
+        if self.flows_ts < ts {
+            self.bind_all();
         }
         match item.phase {
-            Phase::Complete | Phase::Begin => {
-                stack.close(item.ts);
-                let end = if item.phase == Phase::Begin { i64::MAX } else { item.end };
-                if item.phase == Phase::Begin {
-                    // (Nothing below an open slice leaves, so its place stays the same.)
-                    begins.open(view.trace, item.row, stack.0.len());
-                }
-                let goes_first = item.phase == Phase::Complete && item.dur > 0;
-                stack.0.push(Open { row: item.row, ts: item.ts, end, goes_first });
+            Phase::Complete => return Some((ts, item.dur)),
+            Phase::Begin => {
+                close(&mut self.stack, ts);
+                // (Nothing below an open slice leaves, so its place stays the same.)
+                self.begins.open(self.view.trace, row, self.stack.len());
+                self.stack.push(Open { row, goes_first: false, ts, end: i64::MAX });
             }
             Phase::End => {
-                if let Some(slice) =
-                    begins.close(view.trace, item.row).and_then(|at| stack.0.get_mut(at))
-                {
-                    slice.end = item.ts;
+                let begin = self.begins.close(self.view.trace, row);
+                if let Some(slice) = begin.and_then(|at| self.stack.get_mut(at)) {
+                    slice.end = ts;
                 }
             }
             // All slices of that ns come first, wherever they are in the file.
-            phase if phase.is_flow() => flows.push(item),
+            phase if phase.is_flow() => {
+                self.flows_ts = ts;
+                self.flows.push(item);
+            }
             _ => {}
         }
-    });
-    bind_all(&mut flows, &mut stack, targets);
-}
+        None
+    }
 
-/// Binds the flow events of one ns to the slices that are open: the innermost that starts at this ns, else the innermost.
-fn bind_all(flows: &mut Vec<Item>, stack: &mut Stack, targets: &mut Vec<(Row, Row)>) {
-    let Some(ts) = flows.first().map(|flow| flow.ts) else { return };
-    // (Now, and not at the next slice only: many flow events in a row would look at all that ended.)
-    stack.close(ts);
-    let starting = Starting::at(ts, stack);
-    let encloses = stack.0.iter().rev().find(|slice| slice.end > ts && slice.ts <= ts);
-    let encloses = encloses.map(|slice| slice.row);
-    targets.extend(flows.drain(..).filter_map(|flow| {
-        let slice = starting.before(flow.row).or(starting.behind).or(encloses)?;
-        Some((flow.row, slice))
-    }));
+    /// Binds the flow events of one ns to the slices that are open: the innermost that starts at this ns, else the innermost.
+    #[inline(never)]
+    fn bind_all(&mut self) {
+        let ts = std::mem::replace(&mut self.flows_ts, i64::MAX);
+        if self.flows.is_empty() {
+            return;
+        }
+        // (Now, and not at the next slice only: many flow events in a row would look at all that ended.)
+        close(&mut self.stack, ts);
+        let open = self.stack.items();
+        let starting = Starting::at(ts, open);
+        let encloses = open.iter().rev().find(|slice| slice.end > ts && slice.ts <= ts);
+        let encloses = encloses.map(|slice| slice.row);
+        for flow in self.flows.drain(..) {
+            if let Some(slice) = starting.before(flow.row).or(starting.behind).or(encloses) {
+                self.targets.push((flow.row, slice));
+            }
+        }
+    }
 }
 
 /// How short a slice is, of those that start together: the least is the innermost.
@@ -173,9 +210,9 @@ struct Starting {
 }
 
 impl Starting {
-    fn at(ts: i64, stack: &Stack) -> Self {
+    fn at(ts: i64, open: &[Open]) -> Self {
         let mut starting = Self::default();
-        for slice in stack.0.iter().rev().take_while(|slice| slice.ts == ts) {
+        for slice in open.iter().rev().take_while(|slice| slice.ts == ts) {
             let length = (slice.end, std::cmp::Reverse(slice.row));
             if slice.goes_first {
                 starting.first = Some(starting.first.map_or(length, |first| first.min(length)));

@@ -17,6 +17,11 @@ pub(crate) fn key(view: &View<'_>, row: Row) -> Option<FlowKey> {
 
 /// Whether a flow event is one that the importer tracks.
 pub(crate) fn takes_part(view: &View<'_>, row: Row) -> bool {
+    view.sound_flow(row).is_some() || takes_part_oddly(view, row)
+}
+
+#[inline(never)]
+fn takes_part_oddly(view: &View<'_>, row: Row) -> bool {
     !view.is_aside(row)
         && view.flags(row).has(Flags::HAS_TS)
         && !view.flags(row).has(Flags::ID_UNREADABLE)

@@ -3,12 +3,15 @@
 //! This follows the original's loop closely, its oddities included, because a prediction must also hold
 //! for traces that are wrong in two ways at once.
 
+mod complete;
+
 use trace::{Flags, Phase, Row, StringId, Trace, each_of};
 
 use super::MAX_DEPTH;
-use super::order::{Item, Stacked};
+use super::order::{self, Item, Stacked};
 use crate::rows::RowSet;
 use crate::view::View;
+use complete::Complete;
 
 /// What became of one event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,37 +98,23 @@ impl Stack {
         }
     }
 
-    /// [`Stack::start`] for a complete slice where there are no `B` events: then what lies below the top ends no earlier than
-    /// it, so it neither goes nor crosses, and only the top is looked at.
-    #[inline(always)]
-    fn start_among_complete(&mut self, slice: Row, ts: i64, dur: i64) -> Outcome {
-        while let Some(top) = self.entries.last() {
-            let top_dur = top.dur.unwrap_or_default();
-            let end = top.ts.wrapping_add(top_dur);
-            if end > ts || (end == ts && top_dur == 0 && dur == 0) {
-                if end > ts && ts.wrapping_add(dur) > end {
-                    return Outcome::Crossing(top.row);
-                }
-                break;
-            }
-            self.entries.pop();
-        }
-        self.open(slice, ts, Some(dur))
-    }
-
     /// Puts a slice on the stack.
     #[inline(never)]
     fn open(&mut self, slice: Row, ts: i64, dur: Option<i64>) -> Outcome {
         if self.entries.len() >= MAX_DEPTH {
             return Outcome::TooDeep;
         }
-        let end = dur.map_or(i64::MAX, |dur| ts.wrapping_add(dur));
-        let least_end = self.entries.last().map_or(end, |below| below.least_end.min(end));
-        self.entries.push(Entry { row: slice, ts, dur, least_end });
+        self.lay(slice, ts, dur);
         if !self.parked.is_empty() {
             self.unparked.extend(self.parked.drain(..).map(|flow| (flow, slice)));
         }
         Outcome::Kept
+    }
+
+    fn lay(&mut self, slice: Row, ts: i64, dur: Option<i64>) {
+        let end = dur.map_or(i64::MAX, |dur| ts.wrapping_add(dur));
+        let least_end = self.entries.last().map_or(end, |below| below.least_end.min(end));
+        self.entries.push(Entry { row: slice, ts, dur, least_end });
     }
 
     /// The least end of the complete slices among the lowest `n`.
@@ -254,19 +243,32 @@ pub(crate) struct Walk {
 /// Handles the events of one thread, in the importer's order, but those that are `gone`.
 #[inline(never)]
 pub(crate) fn walk(view: &View<'_>, events: &[Stacked], gone: &RowSet) -> Walk {
-    let mut stack = Stack::default();
-    let Walk { mut trouble, mut flows } = Walk::default();
+    let mut complete = Complete::new(view, gone);
+    let any_binds = !view.trace.binds().is_empty();
+    let n = if any_binds { 0 } else { complete.handle(events) };
+    match events.get(n..) {
+        None | Some([]) => complete.finish(),
+        Some(rest) => walk_on(view, rest, gone, complete),
+    }
+}
+
+/// Handles the events from the first on that is not of the usual kind.
+#[inline(never)]
+fn walk_on(view: &View<'_>, events: &[Stacked], gone: &RowSet, begun: Complete<'_>) -> Walk {
+    let (open, parked, Walk { mut trouble, mut flows }) = begun.into_parts();
+    let mut stack = Stack { parked, ..Stack::default() };
+    stack.unparked = std::mem::take(&mut flows.unparked);
+    for row in open {
+        let item = order::item(view, row);
+        stack.lay(row, item.ts, Some(item.dur));
+    }
     let any_binds = !view.trace.binds().is_empty();
     each_of(events, |event| {
         let row = event.row;
         if gone.contains(row) {
             return;
         }
-        let outcome = match event.as_slice() {
-            Some((ts, dur)) if !stack.saw_begin => stack.start_among_complete(row, ts, dur),
-            _ => stack.apply(view, &event.item(view)),
-        };
-        match outcome {
+        match stack.apply(view, &event.item(view)) {
             Outcome::Kept | Outcome::Ignored => {}
             Outcome::Crossing(other) => trouble.crossing.push((row, other)),
             Outcome::TooDeep => trouble.too_deep.push(row),

@@ -131,10 +131,25 @@ impl Stacked {
         (dur < PHASES).then_some(Self { ts, row, len: dur })
     }
 
+    /// An event that is no complete slice.
+    #[inline(always)]
+    pub(crate) fn other(row: Row, ts: i64, phase: Phase) -> Self {
+        Self { ts, row, len: PHASES + phase as u32 }
+    }
+
     /// Start and length of a complete slice, unless its length is to be asked of the view.
     #[inline(always)]
     pub(crate) fn as_slice(self) -> Option<(i64, i64)> {
         (self.len < PHASES).then_some((self.ts, i64::from(self.len)))
+    }
+
+    /// What it is.
+    #[inline(always)]
+    pub(crate) fn phase(self) -> Phase {
+        match self.len.checked_sub(PHASES) {
+            Some(phase) => Phase::from_index(phase),
+            None => Phase::Complete,
+        }
     }
 
     // Always inlined: it is called for every event, several times, and a call costs as much.
@@ -159,7 +174,20 @@ impl Stacked {
         Item { row, phase, ts, end: ts.saturating_add(dur), dur }
     }
 
-    #[inline]
+    /// The length by which events of one time are sorted, the longest first: nothing for what is no slice. `None` for those that
+    /// have another place, or whose length is to be asked of the view.
+    #[inline(always)]
+    fn rank(self) -> Option<u32> {
+        const END: u32 = PHASES + Phase::End as u32;
+        match self.len {
+            PHASES | END => None,
+            len if len < PHASES => Some(len),
+            _ => Some(0),
+        }
+    }
+
+    // Always inlined, as what is compared is in hand: most of a sort is this.
+    #[inline(always)]
     fn compare(&self, other: &Self, view: &View<'_>, plain: &Plain) -> Ordering {
         #[inline(never)]
         fn at_one_time(a: &Stacked, b: &Stacked, view: &View<'_>, plain: &Plain) -> Ordering {
@@ -169,17 +197,121 @@ impl Stacked {
             };
             key(a).cmp(&key(b))
         }
-        self.ts.cmp(&other.ts).then_with(|| at_one_time(self, other, view, plain))
+        if self.ts != other.ts {
+            return self.ts.cmp(&other.ts);
+        }
+        match (self.rank(), other.rank()) {
+            (Some(own), Some(rank)) if plain.row == 0 => {
+                rank.cmp(&own).then(self.row.cmp(&other.row))
+            }
+            _ => at_one_time(self, other, view, plain),
+        }
     }
 }
 
+const _: () =
+    assert!(Phase::Complete as u32 == 0, "a complete slice without its length is `PHASES`");
+
 /// Puts a thread's events into the importer's order.
+///
+/// A file has the events of a thread as a few parts that are in order: they are found and merged, in small loops. (The library's
+/// sort does the same in one large loop, which a browser runs unoptimised to its end.)
 #[inline(never)]
 pub(crate) fn sort(view: &View<'_>, events: &mut [Stacked], plain: &Plain) {
-    // Stable, because that finds the parts that are in order, and a file has few; but it takes memory for that.
-    if !events.is_sorted_by(|a, b| a.compare(b, view, plain).is_le()) {
-        events.sort_by(|a, b| a.compare(b, view, plain));
+    let by = By { view, plain };
+    let mut ends: Vec<usize> = Vec::new();
+    for start in (0..events.len()).step_by(BLOCK) {
+        by.note_ends(events, start, &mut ends);
     }
+    ends.push(events.len());
+    let mut scratch = Vec::new();
+    // Neighbours become one, until there is one.
+    while ends.len() > 1 {
+        let (mut start, mut n_parts) = (0, 0);
+        for at in (0..ends.len()).step_by(2) {
+            let end = ends.get(at + 1).copied();
+            if let Some(end) = end {
+                by.merge(&mut events[start..end], ends[at] - start, &mut scratch);
+            }
+            start = end.unwrap_or(events.len());
+            ends[n_parts] = start;
+            n_parts += 1;
+        }
+        ends.truncate(n_parts);
+    }
+}
+
+/// Events that are looked at by one call: see [`trace::each_of`].
+const BLOCK: usize = 2048;
+
+/// What decides on the order.
+struct By<'a> {
+    view: &'a View<'a>,
+    plain: &'a Plain,
+}
+
+impl By<'_> {
+    #[inline(always)]
+    fn compare(&self, a: &Stacked, b: &Stacked) -> Ordering {
+        a.compare(b, self.view, self.plain)
+    }
+
+    /// Notes where parts of a block end.
+    #[inline(never)]
+    fn note_ends(&self, events: &[Stacked], start: usize, ends: &mut Vec<usize>) {
+        let block = &events[start.saturating_sub(1)..events.len().min(start + BLOCK)];
+        for (at, pair) in block.windows(2).enumerate() {
+            if self.compare(&pair[0], &pair[1]).is_gt() {
+                ends.push(start.saturating_sub(1) + at + 1);
+            }
+        }
+    }
+
+    /// Merges two parts, of which the second begins at `middle`.
+    #[inline(never)]
+    fn merge(&self, events: &mut [Stacked], middle: usize, scratch: &mut Vec<Stacked>) {
+        let Some(first) = events.get(middle).copied() else { return };
+        // What stands before all of the second part stays.
+        let start = events[..middle].partition_point(|event| self.compare(event, &first).is_le());
+        scratch.clear();
+        scratch.extend_from_slice(&events[start..middle]);
+        let events = &mut events[start..];
+        let mut heads = Heads { left: 0, right: scratch.len(), to: 0 };
+        while heads.left < scratch.len() {
+            heads = self.merge_block(events, scratch, heads);
+        }
+    }
+
+    /// Puts a block of events where they belong. What is left of the second part at the end stands there.
+    #[inline(never)]
+    fn merge_block(&self, events: &mut [Stacked], left: &[Stacked], mut heads: Heads) -> Heads {
+        for _ in 0..BLOCK {
+            let Some(own) = left.get(heads.left) else { break };
+            let event = match events.get(heads.right) {
+                Some(other) if self.compare(own, other).is_gt() => {
+                    heads.right += 1;
+                    *other
+                }
+                _ => {
+                    heads.left += 1;
+                    *own
+                }
+            };
+            if let Some(place) = events.get_mut(heads.to) {
+                *place = event;
+            }
+            heads.to += 1;
+        }
+        heads
+    }
+}
+
+/// What comes next: of the first part, of the second, and where to.
+#[derive(Clone, Copy)]
+struct Heads {
+    left: usize,
+    right: usize,
+    to: usize,
 }
 
 /// One event as the importer sees it.
@@ -228,6 +360,25 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn parts_are_merged_however_many(
+            events in prop::collection::vec(event(), 0..6000),
+            part in prop::sample::select(vec![2_usize, 40, 90, 500, 2047, 2048, 3000, 9000]),
+        ) {
+            let mut events = events;
+            for part in events.chunks_mut(part) {
+                part.sort_by_key(|(_, ts, _)| *ts);
+            }
+            let trace = trace(&events);
+            let view = View::of(&trace);
+            let mut thread: Vec<Stacked> =
+                trace.rows().map(|row| Stacked::of(&view.event(row))).collect();
+            sort(&view, &mut thread, &Plain::default());
+            let mut expected: Vec<Row> = trace.rows().collect();
+            expected.sort_by_key(|row| item(&view, *row).key());
+            prop_assert_eq!(thread.iter().map(|event| event.row).collect::<Vec<_>>(), expected);
+        }
+
         #[test]
         fn what_comes_to_a_thread_takes_its_place(
             events in prop::collection::vec(event(), 0..80),

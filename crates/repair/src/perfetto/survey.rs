@@ -9,6 +9,7 @@ use trace::{Row, Trace};
 use super::nesting::{self, Bindings, Trouble, Walk};
 use super::threads::Threads;
 use super::{Prediction, census, flow_ids};
+use crate::pairs;
 use crate::rows::RowSet;
 use crate::types::RepairPlan;
 use crate::view::{Lens, View};
@@ -36,11 +37,12 @@ impl Survey {
     #[inline(never)]
     pub(crate) fn of(view: &View<'_>) -> Self {
         let (mut unedited, mut flows) = (Prediction::default(), Vec::new());
-        let threads = Threads::of(view, |event| {
+        let threads = Threads::of(view, &mut |row, event| {
+            let Some(event) = event else { return flows.push(row) };
             if event.phase.is_flow() {
-                flows.push(event.row);
+                flows.push(row);
             }
-            if !view.is_edited(event.row) {
+            if !view.is_edited(row) {
                 census::count(view, event, &mut unedited);
             }
         });
@@ -75,11 +77,7 @@ impl Survey {
         let can_follow = self.can_follow(trace, plan)
             && self.threads.are_sorted_as_in(&View::after(trace, plan));
         if !can_follow {
-            // The old one goes first: memory never shrinks in a browser.
-            self.threads = Threads::default();
-            (self.walks, self.flows) = (Vec::new(), Vec::new());
-            *self = Self::of(&View::after(trace, plan));
-            return;
+            return self.renew(trace, plan);
         }
         let view = View::after(trace, plan);
         if changed.is_empty() {
@@ -103,6 +101,20 @@ impl Survey {
         self.sum_up(&view, recount);
     }
 
+    /// Runs the model anew on what a plan leaves.
+    #[inline(never)]
+    pub(crate) fn renew(&mut self, trace: &Trace, plan: &mut RepairPlan) {
+        plan.take_touched();
+        self.forget();
+        *self = Self::of(&View::after(trace, plan));
+    }
+
+    /// Lets go of what is large: memory never shrinks in a browser, so what comes next takes its place.
+    pub(crate) fn forget(&mut self) {
+        self.threads = Threads::default();
+        (self.walks, self.flows) = (Vec::new(), Vec::new());
+    }
+
     /// Threads on which something goes wrong.
     pub(crate) fn troubles(&self) -> impl Iterator<Item = (u32, &Trouble)> {
         let troubles = self.threads.all().zip(self.walks.iter().map(|walk| &walk.trouble));
@@ -118,36 +130,41 @@ impl Survey {
 
     /// What each flow event binds to: (flow event, slice), sorted.
     pub(crate) fn bindings(&self) -> Vec<(Row, Row)> {
-        self.gathered(|flows| &flows.bound)
+        let mut bound = self.gathered(|flows| &flows.bound);
+        pairs::sort(&mut bound);
+        bound
     }
 
     /// Flow events without a slice to bind to, sorted.
     pub(crate) fn unbound(&self) -> Vec<Row> {
-        self.gathered(|flows| &flows.unbound)
+        let mut unbound = self.gathered(|flows| &flows.unbound);
+        trace::sort_numbers(&mut unbound, &|a, b| a.cmp(&b));
+        unbound
     }
 
     /// Parked flow ends that found a slice: (flow event, slice), sorted.
     pub(crate) fn unparked(&self) -> Vec<(Row, Row)> {
-        self.gathered(|flows| &flows.unparked)
+        let mut unparked = self.gathered(|flows| &flows.unparked);
+        pairs::sort(&mut unparked);
+        unparked
     }
 
     #[inline(never)]
-    fn gathered<T: Copy + Ord>(&self, of: impl Fn(&Bindings) -> &Vec<T>) -> Vec<T> {
+    fn gathered<T: Copy>(&self, of: impl Fn(&Bindings) -> &Vec<T>) -> Vec<T> {
         // (All at once: growing would need it twice.)
         let n = self.walks.iter().map(|walk| of(&walk.flows).len()).sum();
         let mut all = Vec::with_capacity(n);
         for walk in &self.walks {
             all.extend_from_slice(of(&walk.flows));
         }
-        if !all.is_sorted() {
-            trace::sort(&mut all);
-        }
         all
     }
 
     /// Slices that are an end point of a flow themselves, each with the slice that the importer takes for it.
     pub(crate) fn binds(&self) -> Vec<(Row, Option<Row>)> {
-        self.gathered(|flows| &flows.binds)
+        let mut binds = self.gathered(|flows| &flows.binds);
+        trace::sort(&mut binds);
+        binds
     }
 
     /// Whether any flow event waits, or has waited, for its slice.
@@ -215,7 +232,7 @@ impl Survey {
 }
 
 fn crossing_slices(view: &View<'_>) -> u64 {
-    let threads = Threads::of(view, |_| {});
+    let threads = Threads::of(view, &mut |_, _| {});
     let crossing = |thread| {
         nesting::walk(view, threads.events(thread), &RowSet::default()).trouble.crossing.len()
     };

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use trace::{BuildIdHasher, Flags, IdToken, Phase, Row, StringId, Trace, TrackId, each_row};
 
 use super::order::{self, Plain, Stacked};
+use crate::rows::RowSet;
 use crate::view::{Seen, View};
 
 /// A pid or tid after the importer's conversion to u32.
@@ -57,6 +58,8 @@ pub(crate) struct Threads {
     has_ends: bool,
     /// Which events are in the order of the file.
     plain: Plain,
+    /// The thread that was found last: of events of a track with a tid.
+    last: Option<(TrackId, IdToken, u32)>,
 }
 
 /// Whether an event takes part in a thread's stack: slices, thread instants, flows.
@@ -84,10 +87,39 @@ fn each_once(threads: impl Iterator<Item = u32>) -> Vec<u32> {
     threads
 }
 
+/// Removes events; whether there was one.
+#[inline(never)]
+fn remove(events: &mut Vec<Stacked>, gone: &RowSet) -> bool {
+    let mut n_kept = 0;
+    for start in (0..events.len()).step_by(BLOCK) {
+        n_kept = keep(events, start, n_kept, gone);
+    }
+    let any = n_kept < events.len();
+    events.truncate(n_kept);
+    any
+}
+
+/// Events that are looked at by one call: see [`trace::each_of`].
+const BLOCK: usize = 2048;
+
+/// Moves those of a block that stay behind the first `n_kept`; how many these are then.
+#[inline(never)]
+fn keep(events: &mut [Stacked], start: usize, mut n_kept: usize, gone: &RowSet) -> usize {
+    for at in start..events.len().min(start + BLOCK) {
+        let event = events[at];
+        if !gone.contains(event.row) {
+            events[n_kept] = event;
+            n_kept += 1;
+        }
+    }
+    n_kept
+}
+
 impl Threads {
-    /// Groups all events by thread; `each` is shown every event on the way but sound slices ([`View::sound_slice`]).
+    /// Groups all events by thread; `each` is told every event on the way but sound slices ([`View::sound_slice`]), and shown what
+    /// is no sound flow event either ([`View::sound_flow`]).
     #[inline(never)]
-    pub(crate) fn of(view: &View<'_>, mut each: impl FnMut(&Seen)) -> Self {
+    pub(crate) fn of(view: &View<'_>, each: &mut dyn FnMut(Row, Option<&Seen>)) -> Self {
         let trace = view.trace;
         let mut threads = Self::default();
         let mut n_timed = vec![0; trace.tracks.len()];
@@ -107,13 +139,18 @@ impl Threads {
             }
         }
         each_row(trace, |row| {
-            let sound = view.sound_slice(row).and_then(|(ts, dur)| Stacked::slice(row, ts, dur));
-            if let Some(slice) = sound {
+            let slice = view.sound_slice(row).and_then(|(ts, dur)| Stacked::slice(row, ts, dur));
+            let sound = slice.or_else(|| {
+                let (phase, ts) = view.sound_flow(row)?;
+                each(row, None);
+                Some(Stacked::other(row, ts, phase))
+            });
+            if let Some(event) = sound {
                 // (No plan took it elsewhere.)
                 let thread = threads.by_track[trace.track(row).0 as usize];
-                threads.events[thread as usize].push(slice);
+                threads.events[thread as usize].push(event);
             } else {
-                threads.add(view, row, &mut each);
+                threads.add(view, row, each);
             }
         });
         threads.plain = threads.plain_in(view);
@@ -125,9 +162,9 @@ impl Threads {
 
     /// Adds any event, if it is on a stack.
     #[inline(never)]
-    fn add(&mut self, view: &View<'_>, row: Row, each: &mut impl FnMut(&Seen)) {
+    fn add(&mut self, view: &View<'_>, row: Row, each: &mut dyn FnMut(Row, Option<&Seen>)) {
         let event = view.event(row);
-        each(&event);
+        each(row, Some(&event));
         if is_stacked(view, &event) {
             self.has_ends |= event.phase == Phase::End;
             let thread = self.thread_of(view, row);
@@ -152,28 +189,25 @@ impl Threads {
     /// Takes changed events (sorted) to where the view now has them; the threads that this changes, sorted.
     #[inline(never)]
     pub(crate) fn update(&mut self, view: &View<'_>, changed: &[Row]) -> Vec<u32> {
-        let is_changed = |row: Row| view.is_edited(row) && changed.binary_search(&row).is_ok();
-        let mut dirty = each_once(changed.iter().map(|row| self.thread_of(view, *row)));
-        dirty.retain(|thread| {
-            let events = &mut self.events[*thread as usize];
-            let n = events.len();
-            events.retain(|event| !is_changed(event.row));
-            events.len() < n
-        });
+        let mut left = each_once(changed.iter().map(|row| self.thread_of(view, *row)));
+        let is_changed = RowSet::of(changed);
+        // (What stays is in order still.)
+        left.retain(|thread| remove(&mut self.events[*thread as usize], &is_changed));
+        let mut joined = Vec::new();
         self.moved.reserve(changed.len());
         for row in changed {
             let thread = self.follow(view, *row);
             let event = view.event(*row);
             if is_stacked(view, &event) {
                 self.events[thread as usize].push(Stacked::of(&event));
-                dirty.push(thread);
+                joined.push(thread);
             }
         }
-        dirty = each_once(dirty.into_iter());
-        for thread in &dirty {
+        let joined = each_once(joined.into_iter());
+        for thread in &joined {
             order::sort(view, &mut self.events[*thread as usize], &self.plain);
         }
-        dirty
+        each_once(left.into_iter().chain(joined))
     }
 
     /// The index of a thread, a new one if there was none.
@@ -185,12 +219,24 @@ impl Threads {
         })
     }
 
+    /// The index of the thread that a tid means to the process of a track.
+    #[inline(never)]
+    fn find(&mut self, trace: &Trace, track: TrackId, tid: IdToken) -> u32 {
+        let thread = self.index(thread_key(trace.process_of(track).pid, tid, trace));
+        self.last = Some((track, tid, thread));
+        thread
+    }
+
     /// Notes the thread that the view has an event on.
     #[inline(never)]
     fn follow(&mut self, view: &View<'_>, row: Row) -> u32 {
         let track = view.trace.track(row);
-        let pid = view.trace.process_of(track).pid;
-        let thread = self.index(thread_key(pid, view.tid(row), view.trace));
+        let tid = view.tid(row);
+        let thread = match self.last {
+            // (What moves to one lane comes one after the other.)
+            Some((known, known_tid, thread)) if known == track && known_tid == tid => thread,
+            _ => self.find(view.trace, track, tid),
+        };
         if self.by_track.get(track.0 as usize) == Some(&thread) {
             self.moved.remove(&row);
         } else {
