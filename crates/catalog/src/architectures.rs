@@ -72,6 +72,7 @@ pub(crate) const DEVICES: &[Device] = &[
     Device { name: "rtx 4050", arch: "sm_89", source: NVIDIA },
     Device { name: "a100", arch: "sm_80", source: NVIDIA },
     Device { name: "a800", arch: "sm_80", source: NVIDIA },
+    Device { name: "pg509-210", arch: "sm_80", source: NVIDIA },
     Device { name: "a30", arch: "sm_80", source: NVIDIA },
     Device { name: "a40", arch: "sm_86", source: NVIDIA },
     Device { name: "a10g", arch: "sm_86", source: NVIDIA },

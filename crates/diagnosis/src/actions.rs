@@ -24,6 +24,7 @@ const REDUCES_OVERHEAD: [&str; 2] = ["cuda-graph", "hip-graph"];
 const COMPILE: &str = "torch-compile";
 /// Those that put into graphs what is launched one by one, and what remains where no graph can launch it.
 const NEW_GRAPHS: [&str; 3] = ["cuda-graph", "recurrent-graph", "hip-graph"];
+const LARGER_GRAPHS: &str = "larger-graphs";
 const LARGER_BATCH: &str = "larger-batch";
 const FEWER_READS: &str = "fewer-reads";
 const FIXED_SIZES: &str = "fixed-sizes";
@@ -158,6 +159,11 @@ fn updates_late(facts: &Facts<'_>) -> bool {
 /// What the gates of remedies for an optimizer ask for.
 fn update_facts(facts: &Facts<'_>) -> RunFacts {
     RunFacts { phase: Some(Phase::Optimizer), parts: Some(Parts::Aten), ..gate_facts(facts) }
+}
+
+/// Whether reads of values keep most launches of an iteration apart: then the CPU is late after each, with the profiler and without.
+pub(crate) fn is_held_by_reads(facts: &Facts<'_>) -> bool {
+    matches!(graphs::obstacle(facts), Some(graphs::Obstacle::Reads(..)))
 }
 
 /// Whether most of the late launches of its device come in the gaps between launches, and not after work of the CPU.
@@ -336,6 +342,8 @@ fn of_finding(facts: &Facts<'_>, finding: &Finding) -> Option<Action> {
             obstacle.remedy() == Some(id)
         }
         Some(graphs::Obstacle::Few) if id == FEWER_LAUNCHES => false,
+        // (What the graphs leave is launched between reads: no graph holds more of it.)
+        Some(graphs::Obstacle::Reads(..)) if id == LARGER_GRAPHS => false,
         Some(_) => !NEW_GRAPHS.contains(&id),
         None => ![LARGER_BATCH, FEWER_READS, FIXED_SIZES].contains(&id),
     };

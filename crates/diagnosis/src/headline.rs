@@ -1,16 +1,18 @@
 //! The first sentence.
 
+mod outside;
 mod work;
 
 use std::borrow::Cow;
 
-use host::verdicts::Window;
 use report::units::{percent, time};
 use timeline::before_kineto::before_kineto;
 use triage::{WallPart, WallRow};
 
+use crate::actions::is_held_by_reads;
 use crate::facts::{Device, InRanges, Sets};
 use crate::{Facts, Finding, Iterations, Rule};
+use outside::outside;
 use work::largest_work;
 
 /// What frames of Python do to the CPU's part of the time; M23 need not say it again.
@@ -276,7 +278,9 @@ fn slowed(facts: &Facts<'_>, findings: &[Finding], most: &WallRow) -> &'static s
     if device.as_ref().is_some_and(|device| device.one_work().is_some()) {
         return "";
     }
-    match (device.is_some_and(|device| device.slowed_by_recording().is_some()), of_launches) {
+    let slowed = device.and_then(|device| device.slowed_by_recording());
+    let slowed = slowed.is_some_and(|slowed| slowed.leaves_gpu()) && !is_held_by_reads(facts);
+    match (slowed, of_launches) {
         (true, true) => SLOWED,
         (true, false) => SLOWED_PYTHON,
         (false, _) if has_stacks() => STACKS,
@@ -393,7 +397,9 @@ fn state(facts: &Facts<'_>, most: &WallRow) -> Option<Cow<'static, str>> {
                 let text = format!("is idle in {named}, where no op, call or frame is recorded,");
                 return Some(text.into());
             }
-            None => "is idle while no op, call or frame is recorded on the CPU",
+            None => {
+                "is idle, in gaps of 1 ms or more, while no op, call or frame is recorded on the CPU,"
+            }
         },
     };
     Some(text.into())
@@ -464,35 +470,4 @@ fn left_out(facts: &Facts<'_>) -> String {
         Some((1, all)) => format!(" 1 of {all} iterations{place} is cold and left out."),
         Some((cold, all)) => format!(" {cold} of {all} iterations{place} are cold and left out."),
     }
-}
-
-/// Where the work of the GPU spans less than half of the recording: how much.
-fn outside(facts: &Facts<'_>, device: &str) -> String {
-    let figures = &facts.host.verdicts.devices;
-    let of_device = figures.get(device).or_else(|| figures.values().next());
-    let span = of_device.and_then(|of| Some(of.busy.get(&Window::GpuSpanAll)?.window_ns));
-    let range = host::links::recorded_ns(facts.slices, facts.gpu);
-    match span {
-        Some(span) if span.saturating_mul(2) < range => {
-            let beside = beside(facts, device, range.saturating_sub(span));
-            format!(" The GPU's work spans {} of the {} recorded{beside}.", time(span), time(range))
-        }
-        _ => String::new(),
-    }
-}
-
-/// The op in which the CPU is for half of `rest_ns` or more, the time in which the device has no work yet, or none any more.
-fn beside(facts: &Facts<'_>, device: &str, rest_ns: i64) -> String {
-    let device = of_row(facts, device);
-    let busy = device.as_ref().map_or(&[][..], |device| facts.gpu.busy(device.id()));
-    let span = busy.first().zip(busy.last()).map(|(first, last)| (first.0, last.1));
-    let Some((from_ns, to_ns)) = span else { return String::new() };
-    let ops = facts.slices.ops.slices.iter();
-    let own = ops.filter(|op| op.end_ns <= from_ns || op.start_ns >= to_ns);
-    // (Of two that are as long, the inner one comes later.)
-    let longest = own.max_by_key(|op| op.dur_ns());
-    let told = longest.filter(|op| op.dur_ns().saturating_mul(2) >= rest_ns);
-    told.map_or_else(String::new, |op| {
-        format!("; for {} of the rest the CPU is in {}", time(op.dur_ns()), facts.slices.name(op))
-    })
 }

@@ -1,6 +1,7 @@
 //! Iterations: the profiler's steps, an engine's passes, or a range that comes again and again; where the time of each goes, which
 //! are cold, and why the slowest is slow. Triage finds them ([`triage::Ranges`]).
 
+mod others;
 mod pace;
 mod period;
 mod sections;

@@ -150,6 +150,12 @@ impl Diagnosis {
             (Rule::Modules, "outside_modules") => self.modules.is_some(),
             // (The table of iterations has the figures.)
             (Rule::Steps, "few" | "some" | "many") => self.iterations.is_some(),
+            // (Without a cause nothing follows from a bound.)
+            (Rule::Copies, _) => finding.meaning.is_empty(),
+            // (The action against the waits is about these reads, among others.)
+            (Rule::Reads, "reads_gpu") => {
+                self.actions.iter().any(|action| action.rule == Rule::Sync.id())
+            }
             // (The first sentence names it, and says to warm up.)
             (Rule::Compilation, _) => {
                 let what = finding.observation.split(" for ").next().unwrap_or_default();

@@ -128,6 +128,8 @@ impl Diagnosis {
             "No action: the file does not show where wall time on a GPU goes."
         } else if self.findings.iter().any(|finding| finding.rule == Rule::ColdStart) {
             "First record again, after a few warm-up iterations: what a first run waits for does not show how to shorten later ones."
+        } else if self.further().0.iter().any(|finding| finding.bound_ns.is_some()) {
+            "No remedy is known for the run as a whole. The findings show what single changes could save."
         } else if self.loses_time() {
             "None of the known remedies fits this file. The wall time shows where its time goes."
         } else {

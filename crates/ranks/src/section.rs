@@ -210,7 +210,7 @@ impl Matched {
                 )
             }
             None if self.devices().next().is_some() => {
-                let none = "No rank causes most of the waiting of the others.";
+                let none = "No rank causes most of the waiting.";
                 format!("{none}{}", self.cpu_limits(None))
             }
             None => format!("No collective could be matched. {}", self.why_none()),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use catalog::{Category, category_of_cpu_op, samples};
+use catalog::{Category, category_of_cpu_op, is_bare_inductor_name, samples};
 
 use super::attribution::Linker;
 use super::facts::Regions;
@@ -12,7 +12,8 @@ use timeline::launches::Launches;
 /// Whether the op may say more than the name: of a name that no rule knows, and of one that sorts, for sorting alone does
 /// not tell sampling from the gradient of an embedding.
 fn is_open(work: &Work, name: &str) -> bool {
-    work.category == Category::Other
+    // (Under one name that says nothing, TorchInductor has kernels of every kind: one op does not tell what the others do.)
+    work.category == Category::Other && !is_bare_inductor_name(name)
         || (work.category == Category::ScanSort && name.to_ascii_lowercase().contains("sort"))
         || is_list_arithmetic(work, name)
 }

@@ -113,7 +113,9 @@ pub(super) fn takeaways(
     });
     let is_displaced = tables.displaced.as_ref().is_some_and(|found| found.is_much(None));
     if !first_run && !repeats && !is_idle && !is_displaced {
-        rest.extend(composition(time, tables, coverage.known_convolution_gemm_ns()));
+        let bare_ns = if without_names(coverage).is_some() { coverage.bare_ns } else { 0 };
+        let gemm_ns = coverage.known_convolution_gemm_ns();
+        rest.extend(composition(time, tables, gemm_ns, bare_ns));
     }
     lost.extend(late_start(seen));
     if let Some((exposed_ns, text)) = communicates {

@@ -818,7 +818,7 @@ pub(super) const REMEDIES: &[Remedy] = &[
         check: "In a new trace, fewer values are read from the GPU and its busy share is higher.",
         gates: Gates {
             platforms: KNOWN_GPU,
-            executions: &[Execution::Eager, Execution::Compiled],
+            executions: &[Execution::Eager, Execution::Compiled, Execution::Graph],
             ..OPEN
         },
     },

@@ -129,7 +129,8 @@ fn precision(facts: &Facts<'_>) -> Option<Action> {
     if !plain.counts.shortens(is_slowed) {
         return None;
     }
-    let is_more = is_slowed && plain.gone_ns > plain.saved_ns;
+    // (A difference that rounding hides is none.)
+    let is_more = is_slowed && plain.gone_ns as f64 > 1.02 * plain.saved_ns as f64;
     let recorded = match plain.is_told() {
         true => "That holds for the recording, which delays launches",
         false => "Recording delays launches",

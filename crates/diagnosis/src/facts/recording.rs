@@ -22,6 +22,12 @@ pub(crate) struct Slowed {
 }
 
 impl Slowed {
+    /// Whether hardly anything of the window is time in which nothing is recorded: then the device's own work may be the limit without the
+    /// profiler.
+    pub(crate) fn leaves_gpu(&self) -> bool {
+        self.unrecorded_ns.saturating_mul(10) <= self.busy_ns
+    }
+
     /// What the window takes without the profiler, at least.
     fn least_ns(&self) -> i64 {
         let on_cpu_ns = self.unrecorded_ns.saturating_add(self.in_calls_ns);

@@ -257,6 +257,7 @@ impl Iterations {
         } else if self.list.iter().all(|one| !one.is_ahead) {
             section.drawings.extend(self.drawing());
         }
+        section.intro.extend(self.others_work());
         let parts: Vec<&str> = WallPart::ALL.iter().map(|part| part.id()).collect();
         let unused: Vec<&str> = parts
             .into_iter()
@@ -295,7 +296,7 @@ impl Iterations {
     }
 
     /// Whether the GPU does most work of every warm iteration after it. (There is a warm one: see `Ranges::mark`.)
-    fn is_ahead(&self) -> bool {
+    pub(super) fn is_ahead(&self) -> bool {
         self.warm().all(|one| one.is_ahead)
     }
 

@@ -15,6 +15,8 @@ use super::{Iteration, Run};
 
 /// Of those that grew most, ranges around each other have this part of the growth each.
 const ALIKE: f64 = 0.8;
+/// A range of this part of an iteration says nothing of where its time goes.
+const WHOLE: f64 = 0.8;
 /// Work and idle time of the GPU are the same where they differ by no more than one of so many parts of the difference on the CPU, and of half
 /// the median duration.
 const SAME_PARTS: u64 = 5;
@@ -82,7 +84,10 @@ pub(super) fn on_cpu(
     }
     let grew = |(in_slow, in_median): &(i64, i64)| in_slow.saturating_sub(*in_median);
     let all = (0_u32..).map(StringId).zip(&times).filter(|(_, times)| grew(times) > 0);
-    let all: Vec<(StringId, &(i64, i64))> = all.filter(|(name, _)| !is_step(*name)).collect();
+    // (What is nearly all of the iteration is another name of it.)
+    let whole = |times: &(i64, i64)| times.0 as f64 >= WHOLE * slow.dur_ns as f64;
+    let all = all.filter(|(name, times)| !is_step(*name) && !whole(times));
+    let all: Vec<(StringId, &(i64, i64))> = all.collect();
     let most = all.iter().map(|(_, times)| grew(times)).max();
     let most = most.filter(|ns| ns.saturating_mul(2) >= longer_ns)?;
     let alike = all.iter().filter(|(_, times)| grew(times) as f64 >= ALIKE * most as f64);

@@ -51,13 +51,31 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             "PyTorch's cache grows or is emptied. In a steady state neither happens.".to_owned(),
         ),
     };
-    vec![
-        Finding::fact(Rule::Allocator, verdict, text)
-            .level(Level::of_share(share))
-            .bound(covered)
-            .means(meaning)
-            .with("runtime.alloc_calls_in_cpu_step", "share of the steps", percent(100.0 * share)),
-    ]
+    let finding = Finding::fact(Rule::Allocator, verdict, text).with(
+        "runtime.alloc_calls_in_cpu_step",
+        "share of the steps",
+        percent(100.0 * share),
+    );
+    // (A first step fills the cache.)
+    let is_once = verdict == "in_steps" && n_steps_with_calls(facts) < 2;
+    vec![match is_once {
+        true => finding,
+        false => finding.level(Level::of_share(share)).bound(covered).means(meaning),
+    }]
+}
+
+/// In how many steps of the profiler the CPU allocates memory of the driver, or frees it.
+fn n_steps_with_calls(facts: &Facts<'_>) -> usize {
+    let slices = facts.slices;
+    let is_own = |call: &&HostSlice| matches!(slices.class(call), Class::Malloc | Class::Free);
+    let mut starts: Vec<i64> =
+        slices.calls.iter().filter(is_own).map(|call| call.start_ns).collect();
+    trace::sort(&mut starts);
+    let holds_one = |step: &&HostSlice| {
+        let first = starts.partition_point(|start_ns| *start_ns < step.start_ns);
+        starts.get(first).is_some_and(|start_ns| *start_ns < step.end_ns)
+    };
+    slices.steps.iter().filter(holds_one).count()
 }
 
 /// From this share of the wall time of a device on, in percent.

@@ -49,8 +49,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             None if verdict == "d2d" && facts.has_graphs() => "",
             None if *purpose == Purpose::Cast && is_by_autocast(places_of) => AUTOCAST,
             None if *purpose == Purpose::Cast && is_in_fused(facts, places_of) => FUSED,
-            None if *purpose == Purpose::Cast && is_of_reductions(places_of) => REDUCED,
-            None => meaning,
+            None => by_ops(*purpose, places_of).unwrap_or(meaning),
         };
         let exposed_ns = sum.exposed_ns;
         let text = format!(
@@ -327,13 +326,27 @@ fn is_in_fused(facts: &Facts<'_>, places: &[CopyPlace]) -> bool {
 
 /// Ops that convert what they add up to the type of their result.
 const REDUCTIONS: [&str; 3] = ["aten::sum", "aten::cumsum", "aten::mean"];
-const REDUCED: &str = "Most of them are in sums or means, which convert their input to the dtype of the result: their dtype argument sets it.";
+const REDUCED: &str = "Most of that is in sums or means, which convert their input to the dtype of the result. count_nonzero counts a mask without that, and torch.compile converts inside the sum.";
 
-/// Whether most of these casts are made by such ops.
-fn is_of_reductions(places: &[CopyPlace]) -> bool {
-    let n = |own: &mut dyn Iterator<Item = &CopyPlace>| own.map(|place| place.count).sum::<u64>();
-    let is_own = |place: &&CopyPlace| REDUCTIONS.contains(&place.place.as_str());
-    n(&mut places.iter().filter(is_own)).saturating_mul(2) > n(&mut places.iter())
+/// Ops that write values out as often as they repeat them.
+const REPEATS: [&str; 3] = ["aten::repeat_interleave", "aten::repeat", "aten::tile"];
+const REPEATED: &str = "Most of that writes repeated values out (repeat_interleave, repeat): do it once before the loop, or let the next op broadcast a view of expand().";
+
+/// What helps copies of which one kind of ops makes most.
+fn by_ops(purpose: Purpose, places: &[CopyPlace]) -> Option<&'static str> {
+    match purpose {
+        Purpose::Cast if are_of(places, &REDUCTIONS) => Some(REDUCED),
+        Purpose::Layout if are_of(places, &REPEATS) => Some(REPEATED),
+        _ => None,
+    }
+}
+
+/// Whether such ops make most of these copies, by their time.
+fn are_of(places: &[CopyPlace], ops: &[&str]) -> bool {
+    let is_own = |place: &&CopyPlace| ops.contains(&place.place.as_str());
+    let ns =
+        |own: &mut dyn Iterator<Item = &CopyPlace>| own.map(|place| place.device_ns).sum::<i64>();
+    ns(&mut places.iter().filter(is_own)).saturating_mul(2) > ns(&mut places.iter())
 }
 
 /// Where DistributedDataParallel copies, and what helps (its documentation).

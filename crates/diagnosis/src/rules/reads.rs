@@ -13,6 +13,9 @@ use crate::{Facts, Finding, Level, Rule};
 /// Below this share of the window, the reads cost nothing that matters.
 const LEAST_SHARE: f64 = 0.01;
 
+/// Where the GPU is idle during them, or after waits, for a smaller part of its span, nothing is worth changing.
+const LEAST_IDLE: f64 = 0.02;
+
 /// The ops that read, each event in one row.
 fn rows<'f>(facts: &'f Facts<'_>) -> Vec<(&'static str, &'f host::copies::Reads)> {
     let reads = &facts.host.copies.item_family;
@@ -84,8 +87,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         let after_pct: Option<f64> = facts.devices().filter_map(after).reduce(f64::max);
         let idle_share = idle_ns as f64 / window.max(1) as f64;
         let is_idle = facts.wall.is_empty()
-            || idle_share >= LEAST_SHARE
-            || after_pct.is_some_and(|pct| pct >= 100.0 * LEAST_SHARE);
+            || idle_share >= LEAST_IDLE
+            || after_pct.is_some_and(|pct| pct >= 100.0 * LEAST_IDLE);
         let finding = match (share < LEAST_SHARE, is_idle) {
             (true, _) => finding,
             (false, true) => finding

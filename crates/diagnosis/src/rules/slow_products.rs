@@ -13,6 +13,10 @@ const LEAST_CALLS: usize = 3;
 /// Of the wall time: all that such products take more.
 const LEAST_SHARE: f64 = 0.01;
 
+/// The pattern of attention in single kernels, and the products in it.
+const ATTENTION: &str = "K04";
+const BATCHED: [&str; 2] = ["aten::bmm", "aten::baddbmm"];
+
 /// A size that is slow, and the one that shows it.
 struct Slow<'a> {
     own: &'a ShapeRate,
@@ -55,8 +59,11 @@ pub(super) fn slow_products(facts: &Facts<'_>) -> Option<Finding> {
     // (In another number format other kernels run them: both gains are of the same time.)
     let is_replaced = super::precision::is_advised(facts);
     let keeps_kernel = |own: &&ShapeRate| !is_replaced || own.format != Format::F32.id();
+    // (A fused attention replaces its products.)
+    let fuses = facts.triage.fuse.iter().any(|row| row.pattern_id == ATTENTION && row.is_printed());
+    let remains = |own: &&ShapeRate| !fuses || !BATCHED.contains(&own.name.as_str());
     let counts = |own: &&ShapeRate| own.ops.len() >= LEAST_CALLS && is_aligned(own);
-    let slow = all.iter().filter(counts).filter(keeps_kernel).filter_map(|own| {
+    let slow = all.iter().filter(counts).filter(keeps_kernel).filter(remains).filter_map(|own| {
         let best = best_of(own, all)?;
         Some(Slow { own, best })
     });

@@ -143,7 +143,7 @@ fn judged<'a>(
             let is_fill = lanes.code_of_slice(at).kinds.meets(fill);
             is_fill && launched && !launched_in(at, &ground.run.products)
         });
-        attention::without_tiny(&lanes, candidate);
+        attention::without_tiny(&lanes, context.arguments, candidate);
     }
     let accepted = accept(&lanes, found, is_named(context));
     let advised = |mut accepted: Accepted| {

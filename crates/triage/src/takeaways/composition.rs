@@ -18,16 +18,24 @@ const UNKNOWN_KERNELS: usize = 2;
 const NAME_LENGTH: usize = 56;
 
 /// What the GPU time of the tables goes to. `convolution_gemm_ns` is the time of GEMMs that convolutions launch: they stand
-/// under GEMM in the tables, but what makes a linear layer faster does nothing for them.
+/// under GEMM in the tables, but what makes a linear layer faster does nothing for them. `bare_ns` is the time of kernels without names of
+/// their own, where a sentence says so.
 pub(super) fn composition(
     time: &DeviceTime,
     tables: &DeviceTables,
     convolution_gemm_ns: i64,
+    bare_ns: i64,
 ) -> Option<String> {
     let mut categories: Vec<(Category, i64)> = time.shown.to_vec();
+    let all_ns =
+        |of: &[(Category, i64)]| of.iter().fold(0, |sum: i64, (_, ns)| sum.saturating_add(*ns));
+    let total_ns = all_ns(&categories);
+    // (What has no name of its own is told by the sentence on such names, and stands in no place of this one.)
+    for (_, ns) in categories.iter_mut().filter(|(category, _)| *category == Category::Other) {
+        *ns = ns.saturating_sub(bare_ns);
+    }
     let by_id = |a: &(Category, i64), b: &(Category, i64)| a.0.id().cmp(b.0.id());
     trace::sort_by(&mut categories, |a, b| b.1.cmp(&a.1).then_with(|| by_id(a, b)));
-    let total_ns = categories.iter().fold(0_i64, |sum, (_, ns)| sum.saturating_add(*ns));
     // (With convolutions stand the GEMMs that they launch: the second place is that of the rest.)
     if categories.first().is_some_and(|(category, _)| *category == Category::Conv) {
         let own = |(category, ns): &(Category, i64)| {
@@ -37,6 +45,9 @@ pub(super) fn composition(
         trace::sort_by(&mut categories[1..], |a, b| own(b).cmp(&own(a)).then_with(|| by_id(a, b)));
     }
     let pct = |ns: i64| percent(ns, total_ns);
+    if categories.first().is_some_and(|(_, ns)| *ns == 0) {
+        return None;
+    }
     let of = if total_ns == time.total_ns { "" } else { "Of the work launched while profiling, " };
     let share = |category: Category, ns: i64| {
         let with_gemms = ns.saturating_add(convolution_gemm_ns);
@@ -55,7 +66,7 @@ pub(super) fn composition(
         Category::Other => ("kernels of no known category", unknown_kernels(tables, total_ns)),
         _ => (first.title(), String::new()),
     };
-    if categories.get(1).is_none_or(|(_, ns)| *ns == 0) {
+    if bare_ns == 0 && categories.get(1).is_none_or(|(_, ns)| *ns == 0) {
         return Some(format!("{of}{} GPU time goes to {title}{names}.", begins("All")));
     }
     let begin = begins(if pct(ns) > 50.0 { "Most" } else { "The largest part of" });
