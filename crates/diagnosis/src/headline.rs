@@ -11,7 +11,8 @@ use triage::{WallPart, WallRow};
 
 use crate::actions::is_held_by_reads;
 use crate::facts::{Device, InRanges, Sets};
-use crate::{Facts, Finding, Iterations, Rule};
+use crate::words::lower;
+use crate::{Facts, Finding, Iterations, LEAST_PCT, Rule};
 use outside::outside;
 use work::largest_work;
 
@@ -34,20 +35,8 @@ pub(crate) const BLOCKED: &str =
 /// The same where the file shows that the CPU was ahead before.
 pub(crate) const QUEUED: &str = "was queued when the recording began";
 
-/// A part of the wall time is worth the first sentence from this share of the window on, in percent.
-pub(crate) const LEAST_PCT: f64 = 10.0;
-
 /// Beside compute a part is worth a word from this share on.
 const SECOND_PCT: f64 = 3.0;
-
-/// With a small first letter.
-pub(crate) fn lower(title: &str) -> String {
-    let mut text = title.to_owned();
-    if let Some(first) = text.get_mut(..1) {
-        first.make_ascii_lowercase();
-    }
-    text
-}
 
 /// What a person would repeat to a colleague: the largest part of the wall time that is not compute, or what the recording cannot
 /// tell; and that its clocks disagree, where they do.

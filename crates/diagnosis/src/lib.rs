@@ -21,6 +21,7 @@ mod module_tree;
 mod rules;
 mod scaling;
 mod sections;
+mod words;
 
 use catalog::Platform;
 
@@ -37,6 +38,9 @@ pub use triage::{StageWall, WallPart, WallRow, WallTimes};
 
 /// A saving of less than this share of the wall time is within the noise of any two runs: no report has it, the JSON does.
 pub(crate) const WITHIN_NOISE: f64 = 0.001;
+
+/// A part of the wall time is worth the first sentence from this share of the window on, in percent.
+pub(crate) const LEAST_PCT: f64 = 10.0;
 
 /// What is said of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -195,7 +199,7 @@ impl Diagnosis {
     fn waits_for_the_cpu(&self) -> bool {
         let of_cpu = |rows: &[WallRow]| {
             let rows = rows.iter().filter(|row| headline::is_of_cpu(row.part));
-            rows.map(|row| row.share_pct).sum::<f64>() >= headline::LEAST_PCT
+            rows.map(|row| row.share_pct).sum::<f64>() >= LEAST_PCT
         };
         let runs_dry = || self.iterations.as_ref().is_some_and(|of| of.pace.is_some());
         self.wall.is_empty() || runs_dry() || self.bars().any(|(_, rows)| of_cpu(rows))

@@ -19,7 +19,6 @@ use super::kernel_row::KernelTableRow;
 use super::overlap::{Concurrency, OverlapRow};
 use super::site::Confidence;
 use super::stages::{Stage, StageRow};
-use super::takeaways::TOP_FUSION;
 use super::unrecorded::{Cut, LostCalls};
 use super::wall_stages::StageWall;
 use super::wall_time::{WallRow, WallTimes};
@@ -125,6 +124,9 @@ impl BeforeWindowSum {
 
 /// Less than this part of the GPU time of the tables changes no figure that is printed: a twentieth.
 const LEAST_PART: i64 = 20;
+
+/// How the takeaway on the largest fusion begins.
+pub(super) const TOP_FUSION: &str = "Top fusion candidate";
 
 /// What an empty table says.
 const NOTHING: &str = "This trace contains no GPU slices.";

@@ -13,7 +13,7 @@ use super::device_time::DeviceTime;
 use super::fuse::FuseRow;
 use super::idle::cause::Cause;
 use super::priority::Priority;
-use super::report::Coverage;
+use super::report::{Coverage, TOP_FUSION};
 use super::tables::DeviceTables;
 use communication::communication;
 use composition::composition;
@@ -53,9 +53,6 @@ pub(crate) struct Before {
     /// Where the CPU is for most of it, in words; empty if nowhere.
     pub place: String,
 }
-
-/// How the sentence on the largest fusion begins.
-pub(super) const TOP_FUSION: &str = "Top fusion candidate";
 
 /// Figures of the whole trace.
 pub(super) struct Seen<'a> {

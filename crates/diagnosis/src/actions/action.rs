@@ -124,7 +124,7 @@ impl Action {
         match self.first.as_str() {
             "" => self.action.clone(),
             first => {
-                let action = crate::headline::lower(&self.action);
+                let action = crate::words::lower(&self.action);
                 format!("{first} If so, {action}")
             }
         }

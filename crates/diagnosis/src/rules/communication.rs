@@ -136,7 +136,7 @@ fn is_told_first(facts: &Facts<'_>, device: &Device<'_>) -> bool {
         && most.is_some_and(|row| {
             row.part == WallPart::Communication
                 && (row.device == device.name || facts.gpu.devices.len() == 1)
-                && row.share_pct >= crate::headline::LEAST_PCT
+                && row.share_pct >= crate::LEAST_PCT
         })
 }
 

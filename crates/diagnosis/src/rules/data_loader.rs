@@ -5,7 +5,7 @@ use timeline::intervals::{both, length, without};
 use triage::{Counts, WallPart};
 
 use crate::facts::Device;
-use crate::headline::lower;
+use crate::words::lower;
 use crate::{Facts, Finding, Level, Rule};
 
 /// It limits the run from this share on, and is worth a word from the second.

@@ -4,7 +4,7 @@ use report::units::{plural, time};
 use timeline::intervals::{both, length};
 
 use crate::facts::Device;
-use crate::headline::lower;
+use crate::words::lower;
 use crate::{Confidence, Finding, Level, Rule};
 
 /// From this share of the window on.

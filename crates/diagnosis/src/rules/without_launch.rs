@@ -3,7 +3,7 @@
 use report::units::{plural, time};
 
 use crate::facts::Device;
-use crate::headline::lower;
+use crate::words::lower;
 use crate::{Confidence, Finding, Level, Rule};
 
 /// From this share of the window on.

@@ -1,7 +1,7 @@
 //! What findings are worth in a run without the profiler, where a person has timed an iteration of it.
 
 use crate::facts::Device;
-use crate::headline::lower;
+use crate::words::lower;
 use crate::{Facts, Finding, Level, Rule};
 
 /// Rules whose bound is idle time of the device: without the profiler no more than what its work leaves of an iteration.
