@@ -236,3 +236,21 @@ fn copies_of_iterations_that_the_gpu_runs_later_count() {
     // Five warm steps with 20 ms each.
     assert_eq!(copies_bound(fixture), Some(100_000_000));
 }
+
+#[test]
+fn copies_of_sums_and_repeats_are_told_by_the_op_that_makes_most_of_their_time() {
+    let meaning = |op: &'static str, types: &str| {
+        let ops: &'static [&'static str] = match op {
+            "aten::sum" => &["aten::sum", "aten::to", "aten::_to_copy", "aten::copy_"],
+            "aten::repeat_interleave" => &["aten::repeat_interleave", "aten::copy_"],
+            _ => CAST,
+        };
+        let step = ("user_annotation", "ProfilerStep#3");
+        let kernel = kernel("void at::native::unrolled_elementwise_kernel<direct_copy>(int)");
+        let found = copies(&[Copy { around: step, ops, on_gpu: kernel }], types);
+        found.into_iter().map(|one| one.meaning).collect::<String>()
+    };
+    let cast = r#"["float", "bool", ""]"#;
+    assert!(meaning("aten::sum", cast).contains("count_nonzero"), "{}", meaning("aten::sum", cast));
+    assert!(!meaning("aten::to", cast).contains("count_nonzero"), "{}", meaning("aten::to", cast));
+}

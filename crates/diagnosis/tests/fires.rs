@@ -34,6 +34,20 @@ fn calls_that_allocate_count_in_steps_only() {
     };
     assert_eq!(with(5 * MS), ["in_steps"]);
     assert!(with(20 * MS).is_empty(), "after the step");
+    // The first step fills the cache: only where a second one allocates does that go on.
+    let bound = |second: bool| {
+        let mut fixture = step();
+        fixture.push(slice("cuda_runtime", "cudaMalloc").at(5 * MS, 2 * MS).on(1, 1));
+        fixture.push(slice("user_annotation", "ProfilerStep#99").at(30 * MS, 9 * MS).on(1, 1));
+        launch(&mut fixture, "gemm", 98, 31 * MS, 31 * MS + 4_000, MS);
+        if second {
+            fixture.push(slice("cuda_runtime", "cudaMalloc").at(33 * MS, 2 * MS).on(1, 1));
+        }
+        launch(&mut fixture, "gemm", 99, 36 * MS, 36 * MS + 4_000, MS);
+        let found = diagnosis(fixture).findings;
+        found.into_iter().find(|one| one.rule.id() == "M11").unwrap().bound_ns.is_some()
+    };
+    assert_eq!((bound(false), bound(true)), (false, true));
     assert!(verdicts(&diagnosis(step()), "M11").is_empty());
 }
 

@@ -108,6 +108,38 @@ fn graphs_are_advised_where_launches_come_without_reads_between_them() {
     assert!(own.hypothesis.contains("A graph cannot span a read"), "{own:?}");
 }
 
+#[test]
+fn reads_between_launches_come_before_larger_graphs() {
+    // A graph, then 200 kernels of 5 us, each launched 50 us after the one before, and a read after every `every` of them.
+    let with = |every: i64| {
+        let mut fixture = Fixture::default();
+        let device = r#"[{"id": 0, "name": "NVIDIA H100 80GB HBM3", "computeMajor": 9, "computeMinor": 0, "warpSize": 32}]"#;
+        fixture.metadata("deviceProperties", device);
+        let call = slice("cuda_runtime", "cudaGraphLaunch").at(0, 10 * US).on(1, 1);
+        fixture.push(call.link(5_000));
+        for n in 0..4 {
+            fixture.push(kernel("gemm").at(20 * US + n * 10 * US, 9 * US).link(5_000));
+        }
+        for n in 0..200_i64 {
+            let at = 100 * US + n * 50 * US;
+            let call = slice("cuda_runtime", "cudaLaunchKernel").at(at + 2 * US, 4 * US);
+            fixture.push(call.on(1, 1).link(n + 1));
+            fixture.push(kernel("elementwise").at(at + 8 * US, 5 * US).link(n + 1));
+            if n % every == every - 1 {
+                fixture.push(slice("cpu_op", "aten::nonzero").at(at + 14 * US, 20 * US).on(1, 1));
+                let call = slice("cuda_runtime", "cudaMemcpyAsync").at(at + 15 * US, 10 * US);
+                fixture.push(call.on(1, 1).link(1_000 + n));
+                let copy = slice("gpu_memcpy", "Memcpy DtoH (Device -> Pageable)");
+                fixture.push(copy.on(0, 7).at(at + 20 * US, US).link(1_000 + n));
+            }
+        }
+        let found = diagnosis(fixture);
+        ["fewer-reads", "larger-graphs"].map(|remedy| action(&found, remedy).is_some())
+    };
+    assert_eq!(with(5), [true, false]);
+    assert_eq!(with(100), [false, true]);
+}
+
 /// Passes of `generate` in each of which an op is called below the update of a cache.
 fn generates(op: &str) -> Diagnosis {
     let mut fixture = Fixture::default();

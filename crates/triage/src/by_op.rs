@@ -94,6 +94,24 @@ mod tests {
     use fixture::{Fixture, kernel, slice};
 
     #[test]
+    fn a_kernel_without_a_name_of_its_own_has_no_category_of_one_op() {
+        for (name, expected) in [
+            ("triton_", Category::Other),
+            ("triton__0d1d2de", Category::Other),
+            ("write_back_custom", Category::Copy),
+        ] {
+            let mut fixture = Fixture::default();
+            let cpu = |category, name| slice(category, name).on(1, 1);
+            fixture.push(cpu("cpu_op", "aten::copy_").at(100, 50).external(1));
+            fixture.push(cpu("cuda_runtime", "cudaLaunchKernel").at(109, 2).link(1));
+            fixture.push(kernel(name).at(120, 10).link(1).external(1));
+            let trace = fixture.finish();
+            let (report, _) = triage_kept(&trace, &TriageOptions::default(), &Sources::default());
+            assert_eq!(report.kernels[0].category, expected, "{name}");
+        }
+    }
+
+    #[test]
     fn a_sort_is_sampling_only_where_its_op_says_so() {
         let sort = "void cub::DeviceRadixSortOnesweepKernel<cub::DeviceRadixSortPolicy<long, int>::Policy800>(int)";
         for (op, expected) in [

@@ -392,7 +392,7 @@ mod tests {
         let said = said(fixture);
         assert_eq!(
             said[0],
-            "Most GPU time goes to kernels of no known category (75.0%), then GEMM (25.0%)."
+            "Of kernels with names of their own, most GPU time goes to GEMM (25.0% of all GPU time)."
         );
         assert!(
             said[1].starts_with("75.0% of the GPU time is in TorchInductor kernels"),

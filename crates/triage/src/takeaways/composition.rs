@@ -27,10 +27,8 @@ pub(super) fn composition(
     bare_ns: i64,
 ) -> Option<String> {
     let mut categories: Vec<(Category, i64)> = time.shown.to_vec();
-    let all_ns =
-        |of: &[(Category, i64)]| of.iter().fold(0, |sum: i64, (_, ns)| sum.saturating_add(*ns));
-    let total_ns = all_ns(&categories);
-    // (What has no name of its own is told by the sentence on such names, and stands in no place of this one.)
+    let total_ns = categories.iter().fold(0_i64, |sum, (_, ns)| sum.saturating_add(*ns));
+    // (What kernels without names of their own do is not known, as the sentence on them says: they are in no place of this one.)
     for (_, ns) in categories.iter_mut().filter(|(category, _)| *category == Category::Other) {
         *ns = ns.saturating_sub(bare_ns);
     }
@@ -48,7 +46,13 @@ pub(super) fn composition(
     if categories.first().is_some_and(|(_, ns)| *ns == 0) {
         return None;
     }
-    let of = if total_ns == time.total_ns { "" } else { "Of the work launched while profiling, " };
+    let of = match (total_ns == time.total_ns, bare_ns > 0) {
+        (true, false) => "",
+        (false, false) => "Of the work launched while profiling, ",
+        (true, true) => "Of kernels with names of their own, ",
+        (false, true) => "Of kernels with names of their own that were launched while profiling, ",
+    };
+    let of_all = if bare_ns > 0 { " of all GPU time" } else { "" };
     let share = |category: Category, ns: i64| {
         let with_gemms = ns.saturating_add(convolution_gemm_ns);
         if category == Category::Conv && units::percent(pct(with_gemms)) != units::percent(pct(ns))
@@ -69,14 +73,16 @@ pub(super) fn composition(
     if bare_ns == 0 && categories.get(1).is_none_or(|(_, ns)| *ns == 0) {
         return Some(format!("{of}{} GPU time goes to {title}{names}.", begins("All")));
     }
-    let begin = begins(if pct(ns) > 50.0 { "Most" } else { "The largest part of" });
+    let is_most = ns.saturating_mul(2) > total_ns.saturating_sub(bare_ns);
+    let begin = begins(if is_most { "Most" } else { "The largest part of" });
     let then = match categories.get(1) {
         Some((second, more)) if pct(*more) >= SECOND_PCT && names.is_empty() => {
             format!(", then {} ({})", second.title(), share(*second, *more))
         }
         _ => String::new(),
     };
-    Some(format!("{of}{begin} GPU time goes to {title} ({}){names}{then}.", share(first, ns)))
+    let share = share(first, ns);
+    Some(format!("{of}{begin} GPU time goes to {title} ({share}{of_all}){names}{then}."))
 }
 
 /// The largest kernels of no known category, after a colon.
