@@ -47,8 +47,9 @@ pub fn ranked(facts: &Facts<'_>, findings: &[Finding]) -> Vec<Action> {
     if facts.is_capture() || facts.devices().any(|device| !is_told(&device)) {
         return Vec::new();
     }
+    let obstacle = graphs::obstacle(facts);
     let mut all: Vec<Action> =
-        findings.iter().filter_map(|finding| of_finding(facts, finding)).collect();
+        findings.iter().filter_map(|finding| of_finding(facts, finding, obstacle)).collect();
     // (Graphs by torch.compile(mode="reduce-overhead") compile, too, as does Transformers for a static cache.)
     let is_compiler = |id: &str| REDUCES_OVERHEAD.contains(&id) || id == STATIC_CACHE;
     let compiles = all.iter().any(|action| is_compiler(action.remedy));
@@ -64,7 +65,7 @@ pub fn ranked(facts: &Facts<'_>, findings: &[Finding]) -> Vec<Action> {
 
 /// What to do about one finding, where that pays.
 pub(crate) fn of_one(facts: &Facts<'_>, finding: &Finding) -> Option<Action> {
-    worth_it(of_finding(facts, finding)?, window(facts))
+    worth_it(of_finding(facts, finding, graphs::obstacle(facts))?, window(facts))
 }
 
 /// The action with its share of the whole; `None` where that is too little. (A run that keeps the tensors of each step ends when
@@ -331,10 +332,13 @@ fn late_in_prefill(facts: &Facts<'_>) -> bool {
 }
 
 /// What helps against a finding, if the gates of a remedy are open.
-fn of_finding(facts: &Facts<'_>, finding: &Finding) -> Option<Action> {
+fn of_finding(
+    facts: &Facts<'_>,
+    finding: &Finding,
+    obstacle: Option<graphs::Obstacle>,
+) -> Option<Action> {
     let ids = remedies(facts, finding);
     let gates = if ids == BY_UPDATES { update_facts(facts) } else { gate_facts(facts) };
-    let obstacle = graphs::obstacle(facts);
     let is_possible = |id: &str| match obstacle {
         _ if id == STATIC_CACHE => obstacle.is_none() && graphs::grows_cache(facts),
         _ if id == PREFILL_GRAPH => !graphs::has_lora(facts),
@@ -354,7 +358,7 @@ fn of_finding(facts: &Facts<'_>, finding: &Finding) -> Option<Action> {
             format!("{}{}", finding.meaning, graphs::broken_by_reads(facts))
         }
         (FEWER_READS | FIXED_SIZES | LARGER_BATCH, Some(obstacle)) => {
-            let sentence = obstacle.sentence().unwrap_or_default();
+            let sentence = obstacle.sentence(facts.has_graphs()).unwrap_or_default();
             format!("{} {sentence}", finding.meaning).trim().to_owned()
         }
         _ => finding.meaning.clone(),

@@ -386,9 +386,7 @@ fn state(facts: &Facts<'_>, most: &WallRow) -> Option<Cow<'static, str>> {
                 let text = format!("is idle in {named}, where no op, call or frame is recorded,");
                 return Some(text.into());
             }
-            None => {
-                "is idle, in gaps of 1 ms or more, while no op, call or frame is recorded on the CPU,"
-            }
+            None => "is idle, with no op, call or frame recorded on the CPU to explain it,",
         },
     };
     Some(text.into())

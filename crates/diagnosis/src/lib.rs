@@ -39,6 +39,9 @@ pub use triage::{StageWall, WallPart, WallRow, WallTimes};
 /// A saving of less than this share of the wall time is within the noise of any two runs: no report has it, the JSON does.
 pub(crate) const WITHIN_NOISE: f64 = 0.001;
 
+/// Copies of which nothing is known but their time are told from this part of the wall time on.
+const CAUSELESS: f64 = 0.05;
+
 /// A part of the wall time is worth the first sentence from this share of the window on, in percent.
 pub(crate) const LEAST_PCT: f64 = 10.0;
 
@@ -121,14 +124,18 @@ impl Diagnosis {
         (devices::once(costs), alike::in_ranges(figures))
     }
 
-    /// Whether it bounds a saving that no two runs would show. (The bound of a device that waits for others is not that of the waiting.)
-    fn is_little(&self, finding: &Finding) -> bool {
+    /// What it would save at most, as a part of the longest bar; 1 without a bound.
+    fn part_of_wall(&self, finding: &Finding) -> f64 {
         let whole_ns = self
             .bars()
             .map(|(_, rows)| rows.iter().fold(0_i64, |sum, row| sum.saturating_add(row.total_ns)));
         let whole_ns = whole_ns.max().unwrap_or_default();
-        let is_little = |ns: i64| (ns as f64) < WITHIN_NOISE * whole_ns as f64;
-        finding.verdict != "waiting" && finding.bound_ns.is_some_and(is_little)
+        finding.bound_ns.map_or(1.0, |ns| ns as f64 / whole_ns.max(1) as f64)
+    }
+
+    /// Whether it bounds a saving that no two runs would show. (The bound of a device that waits for others is not that of the waiting.)
+    fn is_little(&self, finding: &Finding) -> bool {
+        finding.verdict != "waiting" && self.part_of_wall(finding) < WITHIN_NOISE
     }
 
     /// Whether it follows from what else is said of the device, or changes nothing: figures without a consequence, that kernels are short
@@ -154,18 +161,21 @@ impl Diagnosis {
             (Rule::Modules, "outside_modules") => self.modules.is_some(),
             // (The table of iterations has the figures.)
             (Rule::Steps, "few" | "some" | "many") => self.iterations.is_some(),
-            // (Without a cause nothing follows from a bound.)
-            (Rule::Copies, _) => finding.meaning.is_empty(),
-            // (The action against the waits is about these reads, among others.)
-            (Rule::Reads, "reads_gpu") => {
-                self.actions.iter().any(|action| action.rule == Rule::Sync.id())
+            // (Without a cause nothing follows from a small bound.)
+            (Rule::Copies, _) => {
+                finding.meaning.is_empty() && self.part_of_wall(finding) < CAUSELESS
             }
-            // (The first sentence names it, and says to warm up.)
-            (Rule::Compilation, _) => {
-                let what = finding.observation.split(" for ").next().unwrap_or_default();
+            // (The actions against waits for values are about these reads.)
+            (Rule::Reads, "reads_gpu") => {
+                let is_it = |action: &Action| ["fewer-waits", "copy-once"].contains(&action.remedy);
+                self.actions.iter().any(is_it)
+            }
+            // (The first sentence names it, and says to warm up; what TorchScript needs, it does not say.)
+            (Rule::Compilation, verdict) if verdict != "torchscript" => {
+                let what = rules::compilation::clause_of(verdict);
                 let is_cold = |one: &Finding| one.rule == Rule::ColdStart;
-                let is_told = |said: &String| said.contains(what);
-                self.findings.iter().any(is_cold) && self.headline.as_ref().is_some_and(is_told)
+                let said = self.headline.as_deref().unwrap_or_default();
+                self.findings.iter().any(is_cold) && what.is_some_and(|what| said.contains(what))
             }
             // (The headline says what the gaps are.)
             (Rule::Gaps, _) => {

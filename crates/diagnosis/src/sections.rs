@@ -115,7 +115,7 @@ fn only_faster(platform: Platform) -> &'static str {
              (rocprof-compute profile)."
         }
         Platform::Unknown => {
-            "As far as this file shows, no known remedy would save 1% of the wall time."
+            "No remedy whose gain can be computed from this file would save 1% of the wall time."
         }
     }
 }

@@ -48,6 +48,12 @@ fn calls_that_allocate_count_in_steps_only() {
         found.into_iter().find(|one| one.rule.id() == "M11").unwrap().bound_ns.is_some()
     };
     assert_eq!((bound(false), bound(true)), (false, true));
+    // A single step that allocates may be any.
+    let mut one = step();
+    one.push(slice("cuda_runtime", "cudaMalloc").at(5 * MS, 2 * MS).on(1, 1));
+    let found = diagnosis(one).findings;
+    let own = found.into_iter().find(|one| one.rule.id() == "M11").unwrap();
+    assert!(own.bound_ns.is_some(), "{own:?}");
     assert!(verdicts(&diagnosis(step()), "M11").is_empty());
 }
 

@@ -868,7 +868,7 @@ fn work_that_begins_before_its_launch_means_that_the_clocks_disagree() {
         ),
         "{headline}"
     );
-    // Beside a second of idle time, 20 times 30 us change no figure.
+    // Beside a second of idle time, 21 times 30 us change no figure.
     let idle = with(34_000, 1_000_000_000);
     let clocks = idle.findings.iter().find(|one| one.verdict == "disagree").unwrap();
     assert!(clocks.is_aside && !idle.headline.unwrap().contains("clocks"));

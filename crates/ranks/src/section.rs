@@ -72,9 +72,8 @@ impl OneRun<'_> {
         said.extend(sentences(&of_group, &groups));
         let rough_ns = known.matches.iter().map(|found| found.rough_ns).max();
         let waits_ns = longest_ns.unwrap_or_default();
-        if let Some(ns) =
-            rough_ns.filter(|ns| *ns > 0 && changes(*ns, known.matches.len(), waits_ns))
-        {
+        let n_calls = known.matches.iter().map(|found| found.calls.len()).sum();
+        if let Some(ns) = rough_ns.filter(|ns| *ns > 0 && changes(*ns, n_calls, waits_ns)) {
             said.push(format!(
                 "The waits are estimates: the ends of kernels of one collective are up to {} apart, and the clocks of the ranks may differ by \
                  as much.",

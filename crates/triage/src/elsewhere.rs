@@ -103,6 +103,17 @@ mod tests {
         assert_eq!(report.kernels[0].cpu_op, "aten::mm");
         let said = report.sections(0.0)[0].intro.join(" ");
         assert!(said.contains("Captures used: b.json for 1 graph launch."), "{said}");
+        // Without names of kernels nothing shows that a graph of as many is that one.
+        let mut fixture = Fixture::default();
+        let call = |name, at| slice("cuda_runtime", name).at(at, 1).on(1, 1);
+        fixture.push(call("cudaStreamBeginCapture", 1));
+        fixture.push(call("cudaLaunchKernel", 10).link(3));
+        fixture.push(call("cudaStreamEndCapture", 40));
+        fixture.push(call("cudaGraphLaunch", 50).link(1));
+        fixture.push(kernel("softmax").at(60, 5).link(1));
+        let options = TriageOptions::default();
+        let cuda = triage_kept(&fixture.finish(), &options, &Sources::default()).0;
+        assert_eq!((cuda.coverage.graph_slices, cuda.coverage.graph_mapped), (1, 0));
         // Nobody gave a capture: where it does not fit, it is not named.
         let other = with("softmax");
         let said = other.sections(0.0)[0].intro.join(" ");

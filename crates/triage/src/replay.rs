@@ -122,8 +122,11 @@ pub(crate) fn map(
     let replays = replays(gpu, launches, places);
     replayed.graphs = replays.len() as u64;
     replayed.slices = replays.iter().map(|replay| replay.len() as u64).sum();
-    let mut captured = Captured::of(gpu, given);
     replayed.captures = uses(given);
+    if replays.is_empty() {
+        return replayed;
+    }
+    let mut captured = Captured::of(gpu, given);
     // A server replays one graph a thousand times: equal orders of names are looked up once, and so is each place.
     let mut matches: HashMap<(Vec<u32>, Option<u64>), Option<Match>> = HashMap::new();
     let mut sites: HashMap<(usize, Row, u32), u32> = HashMap::new();
@@ -258,6 +261,8 @@ impl<'a> Captured<'a> {
             // The batch size in the trace comes before the one in a related file.
             let beside = given.capture_facts.get(at).and_then(|details| details.batch_size);
             captures.iter_mut().for_each(|capture| capture.batch = capture.batch.or(beside));
+            // (Nobody says that a capture of the trace itself is that of a graph: its kernels do, where they have names.)
+            captures.retain(|capture| !std::ptr::eq(*trace, gpu.trace) || capture.names.is_some());
             let details = given.capture_details.get(at).copied().flatten();
             (Linker::of(trace, details), captures)
         });

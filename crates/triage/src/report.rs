@@ -237,6 +237,12 @@ impl TriageReport {
         devices
     }
 
+    /// Whether a takeaway is that on the largest fusion, and the table of fusions prints its row.
+    fn is_in_table(&self, said: &str) -> bool {
+        let mut printed = self.fuse.iter().filter(|row| row.is_printed());
+        said.starts_with(TOP_FUSION) && printed.any(|row| said.contains(&*row.pattern))
+    }
+
     /// The report as chapters. Kernels below `cutoff_pct` of their stage are summed up in one row.
     #[must_use]
     pub fn sections(&self, cutoff_pct: f64) -> Vec<Section> {
@@ -279,10 +285,7 @@ impl TriageReport {
 
         let mut triage = Section::new("triage", "Triage");
         triage.intro.extend(of_step.clone());
-        // (The table of fusions, where it is printed, has that one.)
-        let fuses = fuse.iter().any(FuseRow::is_printed);
-        let repeats = |said: &&String| fuses && said.starts_with(TOP_FUSION);
-        triage.intro.extend(takeaways.iter().filter(|said| !repeats(said)).cloned());
+        triage.intro.extend(takeaways.iter().filter(|said| !self.is_in_table(said)).cloned());
         triage.intro.extend(coverage.sentence());
         triage.intro.extend(coverage.captures_sentence());
         triage.intro.extend(coverage.mapping_sentence());

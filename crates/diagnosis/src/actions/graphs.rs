@@ -29,8 +29,8 @@ pub(super) enum Obstacle {
 }
 
 impl Obstacle {
-    /// What a reader is told beside its remedy; `None` where it has none.
-    pub(super) fn sentence(self) -> Option<String> {
+    /// What a reader is told beside its remedy, where graphs run or not; `None` where it has none.
+    pub(super) fn sentence(self, has_graphs: bool) -> Option<String> {
         Some(match self {
             Self::Few => return None,
             Self::Elsewhere(pct, engine) => format!(
@@ -52,8 +52,12 @@ impl Obstacle {
                 plural(n as u64, "time", "times")
             ),
             Self::Reads(n, pct) => format!(
-                "A graph could capture little of this step: the CPU reads a value from the GPU {} between the launches, and {} of the \
-                 launches are in runs of fewer than {LEAST_LAUNCHES} between two reads.",
+                "{}: the CPU reads a value from the GPU {} between the launches, and {} of the launches are in runs of fewer than \
+                 {LEAST_LAUNCHES} between two reads.",
+                match has_graphs {
+                    true => "Graphs could capture little of what is launched outside them",
+                    false => "A graph could capture little of this step",
+                },
                 plural(n as u64, "time", "times"),
                 percent(pct)
             ),

@@ -10,9 +10,6 @@ use super::{Device, Facts};
 /// A bound is cut where that is this part of it at least.
 const LEAST: f64 = 0.1;
 
-/// Bytes of a copy from pageable memory for which the CPU does not wait.
-const TAKEN_OVER: i64 = 64 << 10;
-
 impl Facts<'_> {
     /// The time of copies from pageable memory that only makes the waits for the workers of a data loader longer, as the overlap table counts
     /// it, and the sentence that says so, with a space before it.
@@ -27,7 +24,7 @@ impl Facts<'_> {
 
     /// What the rows of the overlap table that advise pinned memory save, in all.
     pub(crate) fn pinned_by_rows_ns(&self) -> i64 {
-        let rows = self.triage.overlap.iter().filter(|row| row.pins());
+        let rows = self.triage.overlap.iter().filter(|row| row.pins() && row.is_printed());
         rows.filter_map(|row| row.savings_bound_ns).sum()
     }
 
@@ -79,13 +76,7 @@ impl Device<'_> {
             let next = gaps.partition_point(|(_, end)| *end < at_ns);
             gaps.get(next).copied().filter(|(start, _)| *start <= at_ns)
         };
-        // (The driver takes a small copy over before its call returns, from pageable memory, too: CUDA C++ Programming Guide, on copies that are
-        // asynchronous.)
-        let details = self.facts.details;
-        let is_small = |one: &&&GpuSlice| {
-            details.copied_bytes(one.slice.row).is_some_and(|bytes| bytes <= TAKEN_OVER)
-        };
-        let around = copies.iter().filter(|one| !is_small(one)).flat_map(|one| {
+        let around = copies.iter().flat_map(|one| {
             let before = one.launch.and_then(|call| {
                 let (start, end) = gap_at(one.slice.start_ns)?;
                 (end == one.slice.start_ns).then_some((start.max(call.start_ns), end))

@@ -56,26 +56,25 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         "share of the steps",
         percent(100.0 * share),
     );
-    // (A first step fills the cache.)
-    let is_once = verdict == "in_steps" && n_steps_with_calls(facts) < 2;
+    // (A first step fills the cache, as the later ones show.)
+    let is_once = verdict == "in_steps" && is_in_first_of_several(facts);
     vec![match is_once {
         true => finding,
         false => finding.level(Level::of_share(share)).bound(covered).means(meaning),
     }]
 }
 
-/// In how many steps of the profiler the CPU allocates memory of the driver, or frees it.
-fn n_steps_with_calls(facts: &Facts<'_>) -> usize {
+/// Whether the file has several steps of the profiler, and the CPU allocates memory of the driver or frees it in the first one only.
+fn is_in_first_of_several(facts: &Facts<'_>) -> bool {
     let slices = facts.slices;
     let is_own = |call: &&HostSlice| matches!(slices.class(call), Class::Malloc | Class::Free);
-    let mut starts: Vec<i64> =
-        slices.calls.iter().filter(is_own).map(|call| call.start_ns).collect();
-    trace::sort(&mut starts);
-    let holds_one = |step: &&HostSlice| {
-        let first = starts.partition_point(|start_ns| *start_ns < step.start_ns);
-        starts.get(first).is_some_and(|start_ns| *start_ns < step.end_ns)
+    let first_ns = slices.steps.iter().map(|step| step.end_ns).min().unwrap_or_default();
+    let later = slices.calls.iter().filter(is_own).filter(|call| call.start_ns >= first_ns);
+    let in_step = |call: &HostSlice| {
+        let mut steps = slices.steps.iter();
+        steps.any(|step| step.start_ns <= call.start_ns && call.start_ns < step.end_ns)
     };
-    slices.steps.iter().filter(holds_one).count()
+    slices.steps.len() > 1 && !later.into_iter().any(in_step)
 }
 
 /// From this share of the wall time of a device on, in percent.

@@ -43,12 +43,13 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         Finding::fact(Rule::Clocks, "disagree", text)
             .level(Level::Medium)
             .means(meaning)
-            .aside(changes_nothing(facts, n, most))
+            .aside(changes_nothing(facts, all, most))
             .with("links.linked", "GPU slices that begin before their launch", count(n)),
     ]
 }
 
-/// Whether `n` slices that are off by `most_ns` at most change no figure of the time in which the GPU does not compute.
+/// Whether the starts of all `n` slices, off by `most_ns` at most, change no figure of the time in which the GPU does not compute. (The clocks
+/// disagree for all of them: those that begin too early only show it.)
 fn changes_nothing(facts: &Facts<'_>, n: u64, most_ns: i64) -> bool {
     let lost = facts.wall.iter().filter(|row| row.part != WallPart::Compute);
     let lost_ns = lost.fold(0_i64, |sum, row| sum.saturating_add(row.total_ns));

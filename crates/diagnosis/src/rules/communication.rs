@@ -61,7 +61,6 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             let sooner_ns = device.sooner_without_communication_ns();
             let compute_ns = device.exposed_compute();
             let bound = transfer.min(compute_ns).min(sooner_ns);
-            let is_whole = limited(bound, sooner_ns, transfer).is_empty();
             let meaning = match (waits, excess) {
                 (Some(waits), _) => {
                     let text = waiting(waits, exposed, facts.matched.who(), (compute_ns, bound));
@@ -85,6 +84,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 false => transfer.saturating_mul(2) >= exposed,
             };
             let short = Short::of(facts, &device).filter(|_| facts.has_graphs());
+            let is_whole = limited(bound, sooner_ns, transfer).is_empty();
+            let says_more = is_known || is_estimate || short.is_some() || !is_whole;
             let (verdict, meaning) = match short {
                 _ if is_known && !is_transfer => ("waiting", meaning),
                 Some(short) => ("short_collectives", format!("{} {meaning}", short.sentence())),
@@ -97,7 +98,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                     .on(device.name)
                     .bound(bound)
                     .means(meaning)
-                    .aside(is_told(facts, &device, bound, is_known || is_estimate || !is_whole))
+                    .aside(is_told(facts, &device, bound, says_more))
                     .with(
                         format!("verdicts.devices.{}.M10", device.name),
                         "exposed communication",

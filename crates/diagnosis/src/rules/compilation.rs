@@ -20,6 +20,11 @@ fn verdict(sets: Sets) -> &'static str {
     }
 }
 
+/// What works in a finding of this verdict; `None` for those on loading.
+pub(crate) fn clause_of(named: &str) -> Option<&'static str> {
+    Sets::ALL.into_iter().find(|sets| verdict(*sets) == named).map(Sets::clause)
+}
+
 /// Where the slices of each are told of.
 fn evidence(sets: Sets) -> &'static str {
     match sets {

@@ -325,12 +325,12 @@ fn is_in_fused(facts: &Facts<'_>, places: &[CopyPlace]) -> bool {
 }
 
 /// Ops that convert what they add up to the type of their result.
-const REDUCTIONS: [&str; 3] = ["aten::sum", "aten::cumsum", "aten::mean"];
+const REDUCTIONS: [&str; 2] = ["aten::sum", "aten::mean"];
 const REDUCED: &str = "Most of that is in sums or means, which convert their input to the dtype of the result. count_nonzero counts a mask without that, and torch.compile converts inside the sum.";
 
 /// Ops that write values out as often as they repeat them.
 const REPEATS: [&str; 3] = ["aten::repeat_interleave", "aten::repeat", "aten::tile"];
-const REPEATED: &str = "Most of that writes repeated values out (repeat_interleave, repeat): do it once before the loop, or let the next op broadcast a view of expand().";
+const REPEATED: &str = "Most of that writes repeated values out (repeat_interleave, repeat): do it once where they do not change, or let the next op broadcast a view of expand().";
 
 /// What helps copies of which one kind of ops makes most.
 fn by_ops(purpose: Purpose, places: &[CopyPlace]) -> Option<&'static str> {
@@ -467,4 +467,28 @@ fn words(purpose: Purpose) -> Option<(&'static str, &'static str, &'static str)>
         | Purpose::KernelSameDtype
         | Purpose::Same => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ops_that_make_most_of_the_time_have_advice_of_their_own() {
+        let place = |place: &str, device_ns: i64| CopyPlace {
+            place: place.to_owned(),
+            count: 1,
+            n_autocast: 0,
+            n_gradients: 0,
+            n_sums: 0,
+            device_ns,
+            exposed_ns: device_ns,
+        };
+        let of = |purpose, most: &str| by_ops(purpose, &[place("aten::to", 40), place(most, 60)]);
+        assert_eq!(of(Purpose::Layout, "aten::repeat_interleave"), Some(REPEATED));
+        assert_eq!(of(Purpose::Layout, "aten::sum"), None);
+        assert_eq!(of(Purpose::Cast, "aten::sum"), Some(REDUCED));
+        let few = [place("aten::to", 60), place("aten::sum", 40)];
+        assert_eq!(by_ops(Purpose::Cast, &few), None);
+    }
 }

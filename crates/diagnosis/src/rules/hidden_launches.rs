@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use host::links::GpuSlice;
 use report::units::{percent, time};
-use timeline::intervals::{Interval, both, length};
+use timeline::intervals::{Interval, both, length, union};
 use trace::StringId;
 
 use super::communication::waiting_told;
@@ -47,6 +47,7 @@ pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
     let most_ns = most_ns.saturating_sub(transfer.steady_ns).max(0);
     let behind_ns = waits_ns.min(exposed_ns.saturating_sub(sooner_ns));
     let behind_ns = behind_ns.saturating_sub(loading_ns).max(0);
+    let most_ns = most_ns.max(behind_ns);
     let share = behind_ns as f64 / span_ns.max(1) as f64;
     if share < LEAST_SHARE {
         return None;
@@ -201,7 +202,7 @@ enum Which<'a> {
 struct Transfer {
     /// What it would take if each kernel were as fast as the fast ones that are alike.
     fast_ns: i64,
-    /// The time of those of a size that all take as long: what waits for others takes now more and now less.
+    /// The exposed time of those of a size that all take as long: a rank that waits hardly ever waits as long each time.
     steady_ns: i64,
 }
 
@@ -217,7 +218,7 @@ impl Transfer {
         trace::sort_by_key(&mut own, |one| (begun(one), one.slice.row));
         // By iteration and kernel: how many came before.
         let mut places: BTreeMap<(usize, StringId), u32> = BTreeMap::new();
-        let mut times: BTreeMap<(StringId, Which<'_>), Vec<i64>> = BTreeMap::new();
+        let mut times: BTreeMap<(StringId, Which<'_>), Vec<Interval>> = BTreeMap::new();
         for one in own {
             let name = facts.trace.name(one.slice.row);
             let which = match facts.details.collective(one.slice.row) {
@@ -230,19 +231,22 @@ impl Transfer {
                     Which::Place(own.map_or("", |(_, class)| *class), *place)
                 }
             };
-            times.entry((name, which)).or_default().push(one.slice.dur_ns());
+            times.entry((name, which)).or_default().push(one.slice.interval());
         }
         let mut found = Self::default();
-        for ((_, which), mut own) in times {
+        let mut steady: Vec<Interval> = Vec::new();
+        for ((_, which), slices) in times {
+            let dur_ns = |(from, to): &Interval| to.saturating_sub(*from);
+            let mut own: Vec<i64> = slices.iter().map(dur_ns).collect();
             trace::sort(&mut own);
             let fast_ns = own.get(own.len() * FAST_PCT / 100).copied().unwrap_or_default();
-            let sum = |ns: i64, one: &i64| ns.saturating_add(*one);
-            found.fast_ns =
-                own.iter().map(|ns| fast_ns.min(*ns)).fold(found.fast_ns, |a, b| sum(a, &b));
+            let least = own.iter().map(|ns| fast_ns.min(*ns));
+            found.fast_ns = least.fold(found.fast_ns, i64::saturating_add);
             if matches!(which, Which::Size(_)) && is_steady(&own) {
-                found.steady_ns = own.iter().fold(found.steady_ns, sum);
+                steady.extend(slices);
             }
         }
+        found.steady_ns = length(&both(&union(steady), &device.exposed()));
         found
     }
 }

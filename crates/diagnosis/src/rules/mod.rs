@@ -7,7 +7,7 @@ mod busy;
 mod clocks;
 mod cold_start;
 pub(crate) mod communication;
-mod compilation;
+pub(crate) mod compilation;
 pub(crate) mod copies;
 mod cpu_work;
 pub(crate) mod data_loader;

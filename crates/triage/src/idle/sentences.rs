@@ -150,11 +150,10 @@ impl Device<'_, '_> {
             Cause::Sync => format!(
                 "; {part} falls in or after calls in which the CPU waits for the GPU, so no work is queued."
             ),
-            Cause::Paced if self.in_launches().is_some() => self.in_launches().unwrap_or_default(),
-            Cause::Paced => format!(
-                "; {part} is in {} shorter than 1 ms, each before a late launch.",
-                self.paced_gaps(),
-            ),
+            Cause::Paced => self.in_launches().unwrap_or_else(|| {
+                let gaps = self.paced_gaps();
+                format!("; {part} is in {gaps} shorter than 1 ms, each before a late launch.")
+            }),
             Cause::Start => {
                 format!("; {part} is between the end of a late launch and the start of its work.")
             }
@@ -183,7 +182,7 @@ impl Device<'_, '_> {
         also.into_iter().filter(|(is_so, _)| *is_so).map(|(_, what)| what).collect()
     }
 
-    /// That single launch calls, each longer than a millisecond, are a larger part than the gaps before launches; `None` where they are not.
+    /// That launch calls which make most of a gap of a millisecond or more are a larger part than the short gaps; `None` where they are not.
     fn in_launches(&self) -> Option<String> {
         let calls = self.gaps.all.iter().filter_map(|gap| Some((gap, gap.in_launch()?)));
         let ns_of = |times: Interval| times.1.saturating_sub(times.0);
@@ -194,7 +193,7 @@ impl Device<'_, '_> {
         let name = self.trace.name_text(gap.launch?);
         let calls = match calls.len() {
             1 => format!("one call of {name}"),
-            n => format!("{n} launch calls, most of it in {name}"),
+            n => format!("{n} launch calls, the longest in {name}"),
         };
         Some(format!("; for {} of it the CPU is in {calls}.", units::time(ns)))
     }

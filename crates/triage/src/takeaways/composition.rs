@@ -30,7 +30,7 @@ pub(super) fn composition(
     let total_ns = categories.iter().fold(0_i64, |sum, (_, ns)| sum.saturating_add(*ns));
     // (What kernels without names of their own do is not known, as the sentence on them says: they are in no place of this one.)
     for (_, ns) in categories.iter_mut().filter(|(category, _)| *category == Category::Other) {
-        *ns = ns.saturating_sub(bare_ns);
+        *ns = ns.saturating_sub(bare_ns).max(0);
     }
     let by_id = |a: &(Category, i64), b: &(Category, i64)| a.0.id().cmp(b.0.id());
     trace::sort_by(&mut categories, |a, b| b.1.cmp(&a.1).then_with(|| by_id(a, b)));
@@ -49,10 +49,13 @@ pub(super) fn composition(
     let of = match (total_ns == time.total_ns, bare_ns > 0) {
         (true, false) => "",
         (false, false) => "Of the work launched while profiling, ",
-        (true, true) => "Of kernels with names of their own, ",
-        (false, true) => "Of kernels with names of their own that were launched while profiling, ",
+        (_, true) => "Of kernels with names of their own, ",
     };
-    let of_all = if bare_ns > 0 { " of all GPU time" } else { "" };
+    let of_all = match (total_ns == time.total_ns, bare_ns > 0) {
+        (_, false) => "",
+        (true, true) => " of all GPU time",
+        (false, true) => " of all GPU time launched while profiling",
+    };
     let share = |category: Category, ns: i64| {
         let with_gemms = ns.saturating_add(convolution_gemm_ns);
         if category == Category::Conv && units::percent(pct(with_gemms)) != units::percent(pct(ns))
