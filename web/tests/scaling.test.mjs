@@ -72,7 +72,7 @@ test("runs with batches of three sizes are compared as the command line compares
     const labels = await chart.locator("text").allTextContents();
     assert.ok(["32", "64", "128"].every((size) => labels.includes(size)), labels.join(" "));
     const said = await chart.locator("svg[role=img]").getAttribute("aria-label");
-    assert.match(said, /32: .*, .* by item; 64: .*; 128: /);
+    assert.match(said, /32: .*, .* per item; 64: .*; 128: /);
   }
   assert.deepEqual(await accessibilityFaults(page), []);
   assert.equal(await id(page, "ranks").count(), 0);
