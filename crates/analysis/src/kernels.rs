@@ -6,7 +6,7 @@ use serde::Serialize;
 use trace::StreamId;
 
 use crate::{columns, words};
-use timeline::before_window::BeforeWindow;
+use timeline::before_window::{BeforeWindow, is_much};
 use timeline::gpu::Gpu;
 use timeline::median;
 use timeline::percent;
@@ -199,9 +199,6 @@ impl Row for KernelRow {
     ];
 }
 
-/// Less than this part of the time of the kernels changes no figure that is printed: a twentieth.
-const LEAST_PART: i64 = 20;
-
 /// The sentence about work from before the window, if tables with these kernels include it and it is much of their time.
 pub(crate) fn included(before: &BeforeWindow, kernels: &[KernelRow]) -> Option<String> {
     if kernels.iter().all(|row| row.before_window_launches == 0) {
@@ -209,7 +206,7 @@ pub(crate) fn included(before: &BeforeWindow, kernels: &[KernelRow]) -> Option<S
     }
     let all_ns = kernels.iter().fold(0_i64, |sum, row| sum.saturating_add(row.total_ns));
     let own_ns = before.kernel_ns.saturating_add(before.memory_ns);
-    if own_ns.saturating_mul(LEAST_PART) < all_ns {
+    if !is_much(own_ns, all_ns) {
         return None;
     }
     let n = before.n_kernels.saturating_add(before.n_memory_ops);

@@ -54,13 +54,6 @@ const COLD_LAUNCH_NS: i64 = 1_000_000;
 const MOST_OWN: f64 = 0.95;
 /// Of the bar: with so much compute, the GPU waits for nothing.
 const FULL_PCT: f64 = 99.0;
-/// Whether a device, or the only one, computes for all the time of its bar.
-fn is_full(wall: &[WallRow], device: Option<&str>) -> bool {
-    let is_one = wall.iter().all(|row| Some(&row.device) == wall.first().map(|row| &row.device));
-    let is_own = |row: &&WallRow| is_one || Some(row.device.as_str()) == device;
-    let mut own = wall.iter().filter(is_own);
-    own.any(|row| row.part == WallPart::Compute && row.share_pct >= FULL_PCT)
-}
 
 /// Launches of kernels that ran on their device before: they load no code. Sorted.
 pub(crate) fn again(trace: &Trace, gpu: &GpuSide) -> Vec<Row> {
@@ -218,13 +211,22 @@ impl<'a> Facts<'a> {
             let stages = triage.wall_times.iter();
             facts.wall_stages = stages.flat_map(|times| times.stage_walls(Some(warm))).collect();
         }
+        let fills_gpu = facts.computes_in_iterations();
         if let Some(iterations) = &mut facts.iterations {
-            iterations.fills_gpu = is_full(&facts.wall, iterations.device.as_deref());
+            iterations.fills_gpu = fills_gpu;
         }
         let windows = facts.warm.clone().or_else(|| facts.steps_of_bars());
         facts.places = windows.map(|windows| idle_places(slices, gpu, Some(&windows)));
         facts.others = facts.waits_for_others();
         facts
+    }
+
+    /// Whether the device of the iterations computes for all the time of its bar.
+    fn computes_in_iterations(&self) -> bool {
+        let name = self.iterations.as_ref().and_then(|found| found.device.as_deref());
+        let device = self.devices().find(|device| Some(device.name) == name);
+        let row = device.as_ref().and_then(|device| device.wall(WallPart::Compute));
+        row.is_some_and(|row| row.share_pct >= FULL_PCT)
     }
 
     /// When the steps are that the bars are of; `None` where they are of the span of the GPU's work.

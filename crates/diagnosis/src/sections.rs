@@ -149,9 +149,8 @@ impl Diagnosis {
 
     /// Whether the GPUs are idle for most of the time: what they do in the rest matters little.
     fn is_idle(&self) -> bool {
-        let works = [WallPart::Compute, WallPart::Communication, WallPart::Copies];
         let busy = |rows: &[WallRow]| {
-            let rows = rows.iter().filter(|row| works.contains(&row.part));
+            let rows = rows.iter().filter(|row| !row.part.is_idle());
             rows.map(|row| row.share_pct).sum::<f64>()
         };
         self.bars().all(|(_, rows)| busy(rows) < IDLE_PCT)

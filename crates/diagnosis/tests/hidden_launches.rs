@@ -4,9 +4,8 @@
 
 mod common;
 
-use common::{launch, with_details};
+use common::{all_reduces, launch, with_details};
 use fixture::Fixture;
-use trace::{Collective, Details};
 
 const NAME: &str = "ncclDevKernel_AllReduce_Sum_f32";
 
@@ -15,14 +14,7 @@ fn where_all_collectives_wait_the_best_rate_of_the_group_tells_how_long() {
     // Twenty times a product of 5 us and an all-reduce of 60 to 100 us, launched every 110 us; then a large one that shows the rate of the
     // links: at it, the others take 10 us.
     let with = |large_ns: i64| {
-        let (mut fixture, mut details) = (Fixture::default(), Details::default());
-        let (name, kind) =
-            (details.texts.intern("allreduce"), details.texts.intern("Float;0;[0,1];"));
-        for elements in [600_000, 6_000_000] {
-            let (in_elements, out_elements) = (elements, elements);
-            let of = Collective { name, kind, in_elements, out_elements, group_size: 2 };
-            details.collectives.push(of);
-        }
+        let (mut fixture, mut details) = (Fixture::default(), all_reduces(&[600_000, 6_000_000]));
         for n in 0..20_i64 {
             let at = n * 110_000;
             launch(&mut fixture, "gemm", 2 * n + 1, at, at + 3_000, 5_000);
@@ -54,14 +46,7 @@ fn where_all_collectives_wait_the_best_rate_of_the_group_tells_how_long() {
 fn collectives_that_are_all_as_long_as_others_of_their_size_are_transfer() {
     // Twenty times a product of 5 us, an all-reduce of 40 us (or of 40 and 50), and a smaller one that waits for others.
     let with = |longest_ns: i64| {
-        let (mut fixture, mut details) = (Fixture::default(), Details::default());
-        let (name, kind) =
-            (details.texts.intern("allreduce"), details.texts.intern("Float;0;[0,1];"));
-        for elements in [600_000, 1_000] {
-            let (in_elements, out_elements) = (elements, elements);
-            let of = Collective { name, kind, in_elements, out_elements, group_size: 2 };
-            details.collectives.push(of);
-        }
+        let (mut fixture, mut details) = (Fixture::default(), all_reduces(&[600_000, 1_000]));
         for n in 0..20_i64 {
             let at = n * 120_000;
             launch(&mut fixture, "gemm", 3 * n + 1, at, at + 3_000, 5_000);

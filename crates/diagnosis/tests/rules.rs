@@ -4,10 +4,10 @@
 
 mod common;
 
-use common::{diagnosis, launch, with_details};
+use common::{all_reduces, diagnosis, launch, with_details};
 use diagnosis::{Diagnosis, Facts, Finding, WallPart, diagnose};
 use fixture::{Fixture, kernel, slice};
-use trace::{Collective, Details};
+use trace::Details;
 use triage::{Sources, TriageOptions, triage};
 
 /// The verdicts of a rule.
@@ -109,21 +109,11 @@ fn exposed_communication_counts_without_what_runs_beside_it() {
     assert!(verdicts(&with(true), "M10").is_empty());
 }
 
-/// A size of all-reduces of which no slice is told yet: too small for what its bytes need to tell anything.
-fn one_size() -> Details {
-    let mut details = Details::default();
-    let (name, kind) = (details.texts.intern("allreduce"), details.texts.intern("Float;0;[0,1];"));
-    let (in_elements, out_elements) = (1_000, 1_000);
-    let of = Collective { name, kind, in_elements, out_elements, group_size: 2 };
-    details.collectives.push(of);
-    details
-}
-
 #[test]
 fn launches_that_come_late_behind_a_collective_limit_the_rank() {
     // Twenty times a product of 25 us and an all-reduce, of which four are fast; launched every 100 us, or all at once.
     let with = |every_ns: i64| {
-        let (mut fixture, mut details) = (Fixture::default(), one_size());
+        let (mut fixture, mut details) = (Fixture::default(), all_reduces(&[1_000]));
         for n in 0..20_i64 {
             let (called, at) = (n * every_ns, n * 100_000 + 10_000);
             launch(&mut fixture, "gemm", 2 * n + 1, called, at, 25_000);

@@ -26,6 +26,15 @@ pub struct BeforeWindowSlices {
     pub summary: BeforeWindow,
 }
 
+/// Less than this part of the time of all changes no figure that is printed: a twentieth.
+const LEAST_PART: i64 = 20;
+
+/// Whether `own_ns` of work from before the window is enough of all the GPU time beside it to be told.
+#[must_use]
+pub fn is_much(own_ns: i64, all_ns: i64) -> bool {
+    own_ns.saturating_mul(LEAST_PART) >= all_ns
+}
+
 /// GPU work that was launched before profiling started, counted separately.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BeforeWindow {

@@ -93,6 +93,18 @@ mod tests {
     use catalog::Category;
     use fixture::{Fixture, kernel, slice};
 
+    /// The category of a kernel that an op launches.
+    fn of(op: &str, kernel_name: &str) -> Category {
+        let mut fixture = Fixture::default();
+        let cpu = |category, name| slice(category, name).on(1, 1);
+        fixture.push(cpu("cpu_op", op).at(100, 50).external(1));
+        fixture.push(cpu("cuda_runtime", "cudaLaunchKernel").at(109, 2).link(1));
+        fixture.push(kernel(kernel_name).at(120, 10).link(1).external(1));
+        let trace = fixture.finish();
+        let (report, _) = triage_kept(&trace, &TriageOptions::default(), &Sources::default());
+        report.kernels[0].category
+    }
+
     #[test]
     fn a_kernel_without_a_name_of_its_own_has_no_category_of_one_op() {
         for (name, expected) in [
@@ -100,14 +112,7 @@ mod tests {
             ("triton__0d1d2de", Category::Other),
             ("write_back_custom", Category::Copy),
         ] {
-            let mut fixture = Fixture::default();
-            let cpu = |category, name| slice(category, name).on(1, 1);
-            fixture.push(cpu("cpu_op", "aten::copy_").at(100, 50).external(1));
-            fixture.push(cpu("cuda_runtime", "cudaLaunchKernel").at(109, 2).link(1));
-            fixture.push(kernel(name).at(120, 10).link(1).external(1));
-            let trace = fixture.finish();
-            let (report, _) = triage_kept(&trace, &TriageOptions::default(), &Sources::default());
-            assert_eq!(report.kernels[0].category, expected, "{name}");
+            assert_eq!(of("aten::copy_", name), expected, "{name}");
         }
     }
 
@@ -120,14 +125,7 @@ mod tests {
             ("aten::topk", Category::SamplingTopk),
             ("sgl_kernel::top_p_sampling_from_probs", Category::SamplingTopk),
         ] {
-            let mut fixture = Fixture::default();
-            let cpu = |category, name| slice(category, name).on(1, 1);
-            fixture.push(cpu("cpu_op", op).at(100, 50).external(1));
-            fixture.push(cpu("cuda_runtime", "cudaLaunchKernel").at(109, 2).link(1));
-            fixture.push(kernel(sort).at(120, 10).link(1).external(1));
-            let trace = fixture.finish();
-            let (report, _) = triage_kept(&trace, &TriageOptions::default(), &Sources::default());
-            assert_eq!(report.kernels[0].category, expected, "{op}");
+            assert_eq!(of(op, sort), expected, "{op}");
         }
     }
 

@@ -23,7 +23,7 @@ use super::unrecorded::{Cut, LostCalls};
 use super::wall_stages::StageWall;
 use super::wall_time::{WallRow, WallTimes};
 use analysis::MatrixRow;
-use timeline::before_window::BeforeWindow;
+use timeline::before_window::{BeforeWindow, is_much};
 use timeline::percent;
 
 pub use coverage::Coverage;
@@ -113,7 +113,7 @@ impl BeforeWindowSum {
         };
         let time = units::time(self.total_ns);
         let since = if of_step { "this step" } else { "profiling" };
-        let is_much = self.total_ns.saturating_mul(LEAST_PART) >= gpu_ns;
+        let is_much = is_much(self.total_ns, gpu_ns);
         (self.n_slices > 0 && is_much).then(|| {
             format!(
                 "{what} launched before {since} started ({time}) as part of an earlier step: {told}."
@@ -121,9 +121,6 @@ impl BeforeWindowSum {
         })
     }
 }
-
-/// Less than this part of the GPU time of the tables changes no figure that is printed: a twentieth.
-const LEAST_PART: i64 = 20;
 
 /// How the takeaway on the largest fusion begins.
 pub(super) const TOP_FUSION: &str = "Top fusion candidate";

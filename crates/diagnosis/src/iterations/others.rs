@@ -13,9 +13,9 @@ const OF_TIME: &str = "Compute, communication and copies are those in the time o
 impl Iterations {
     /// The sentence on it; `None` where the columns with parts of the wall time are not printed, or are those of the iterations' own work.
     pub(super) fn others_work(&self) -> Option<String> {
-        let works = [WallPart::Compute, WallPart::Communication, WallPart::Copies];
         let differs = |one: &Iteration| {
-            let parts = works.iter().filter_map(|part| one.parts.get(part.id()));
+            let works = WallPart::ALL.iter().filter(|part| !part.is_idle());
+            let parts = works.filter_map(|part| one.parts.get(part.id()));
             let in_time_ns: i64 = parts.sum();
             in_time_ns.abs_diff(one.gpu_busy_ns) as f64 > OTHER_WORK * one.gpu_busy_ns as f64
         };

@@ -69,12 +69,9 @@ fn is_in_first_of_several(facts: &Facts<'_>) -> bool {
     let slices = facts.slices;
     let is_own = |call: &&HostSlice| matches!(slices.class(call), Class::Malloc | Class::Free);
     let first_ns = slices.steps.iter().map(|step| step.end_ns).min().unwrap_or_default();
-    let later = slices.calls.iter().filter(is_own).filter(|call| call.start_ns >= first_ns);
-    let in_step = |call: &HostSlice| {
-        let mut steps = slices.steps.iter();
-        steps.any(|step| step.start_ns <= call.start_ns && call.start_ns < step.end_ns)
-    };
-    slices.steps.len() > 1 && !later.into_iter().any(in_step)
+    let mut later = slices.calls.iter().filter(is_own).filter(|call| call.start_ns >= first_ns);
+    let steps = union(slices.steps.iter().map(HostSlice::interval).collect());
+    slices.steps.len() > 1 && !later.any(|call| holds(&steps, call.start_ns))
 }
 
 /// From this share of the wall time of a device on, in percent.

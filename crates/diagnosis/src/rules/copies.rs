@@ -316,12 +316,9 @@ const FUSED: &str = "Most of that is in lines whose ops a fused kernel can repla
 /// Whether most of these casts are made in lines of Python whose ops are advised to be fused: a norm computes in 32 bits.
 fn is_in_fused(facts: &Facts<'_>, places: &[CopyPlace]) -> bool {
     let advised = || facts.triage.fuse.iter().filter(|row| !row.action.is_empty());
-    let is_own = |place: &&CopyPlace| {
+    are_most(places, &|place| {
         advised().any(|row| row.current_location.split("; ").any(|line| line == place.place))
-    };
-    let ns =
-        |own: &mut dyn Iterator<Item = &CopyPlace>| own.map(|place| place.device_ns).sum::<i64>();
-    ns(&mut places.iter().filter(is_own)).saturating_mul(2) > ns(&mut places.iter())
+    })
 }
 
 /// Ops that convert what they add up to the type of their result.
@@ -335,18 +332,17 @@ const REPEATED: &str = "Most of that writes repeated values out (repeat_interlea
 /// What helps copies of which one kind of ops makes most.
 fn by_ops(purpose: Purpose, places: &[CopyPlace]) -> Option<&'static str> {
     match purpose {
-        Purpose::Cast if are_of(places, &REDUCTIONS) => Some(REDUCED),
-        Purpose::Layout if are_of(places, &REPEATS) => Some(REPEATED),
+        Purpose::Cast if are_most(places, &|at| REDUCTIONS.contains(&&*at.place)) => Some(REDUCED),
+        Purpose::Layout if are_most(places, &|at| REPEATS.contains(&&*at.place)) => Some(REPEATED),
         _ => None,
     }
 }
 
-/// Whether such ops make most of these copies, by their time.
-fn are_of(places: &[CopyPlace], ops: &[&str]) -> bool {
-    let is_own = |place: &&CopyPlace| ops.contains(&place.place.as_str());
+/// Whether such places make most of these copies, by their time.
+fn are_most(places: &[CopyPlace], is_own: &dyn Fn(&CopyPlace) -> bool) -> bool {
     let ns =
         |own: &mut dyn Iterator<Item = &CopyPlace>| own.map(|place| place.device_ns).sum::<i64>();
-    ns(&mut places.iter().filter(is_own)).saturating_mul(2) > ns(&mut places.iter())
+    ns(&mut places.iter().filter(|place| is_own(place))).saturating_mul(2) > ns(&mut places.iter())
 }
 
 /// Where DistributedDataParallel copies, and what helps (its documentation).

@@ -4,7 +4,7 @@
 
 use diagnosis::{Diagnosis, Facts, diagnose};
 use fixture::{Fixture, kernel, slice};
-use trace::{Details, Trace};
+use trace::{Collective, Details, Trace};
 use triage::{Sources, TriageOptions, triage};
 
 /// What is said of a tiny trace.
@@ -59,4 +59,16 @@ pub fn launch(fixture: &mut Fixture, name: &str, link: i64, called: i64, at: i64
     let call = slice("cuda_runtime", "cudaLaunchKernel").at(called, 2_000).on(1, 1);
     fixture.push(call.link(link));
     fixture.push(kernel(name).at(at, dur).link(link));
+}
+
+/// All-reduces of two ranks, each of so many elements; which slice is of which is not told yet.
+pub fn all_reduces(sizes: &[i64]) -> Details {
+    let mut details = Details::default();
+    let (name, kind) = (details.texts.intern("allreduce"), details.texts.intern("Float;0;[0,1];"));
+    for elements in sizes {
+        let (in_elements, out_elements) = (*elements, *elements);
+        let of = Collective { name, kind, in_elements, out_elements, group_size: 2 };
+        details.collectives.push(of);
+    }
+    details
 }
