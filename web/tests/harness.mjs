@@ -40,9 +40,38 @@ const PREFERENCES = {
 // A test ends before optimised wasm pays: V8 compiles it on other threads, a quarter of all the time of the processor.
 const UNOPTIMISED = "--js-flags=--liftoff-only";
 
+// The browser that all files of a lane share.
+let lent;
+
 /// The browser, for all tests of a file. Close it in `after`. Firefox is any that is installed, by WebDriver BiDi. With `optimises`
-/// Chromium compiles as it does for a person: for measurements.
-export function launch({ optimises = false } = {}) {
+/// Chromium compiles as it does for a person: for measurements. `own` is for a test that no other file may have used the browser of.
+export async function launch({ optimises = false, own = false } = {}) {
+  return lent !== undefined && !own ? lent.browser() : start(optimises);
+}
+
+/// From now on the files of this process share one browser, and closing it does nothing: Firefox takes 4 s of processor time to start.
+/// Every page still has a context of its own. `settle` closes the contexts that a file left open and gives their number.
+export function shareBrowser() {
+  let browser;
+  let close = async () => {};
+  lent = {
+    async browser() {
+      if (browser?.isConnected()) return browser;
+      browser = await start(false);
+      close = browser.close.bind(browser);
+      browser.close = async () => {};
+      return browser;
+    },
+  };
+  const settle = async () => {
+    const left = browser?.contexts() ?? [];
+    for (const context of left) await context.close();
+    return left.length;
+  };
+  return { settle, close: () => close() };
+}
+
+function start(optimises) {
   const executablePath = firefox();
   if (executablePath !== undefined) {
     const options = { channel: "moz-firefox", headless: true, downloadsPath: saved, firefoxUserPrefs: PREFERENCES };
