@@ -32,6 +32,9 @@ const saved = scratch();
 const PREFERENCES = {
   // A test may read what a button copied.
   "dom.events.testing.asyncClipboard": true,
+  // As UNOPTIMISED below, for Firefox; and its cache needs no disk: every page of a test has an origin of its own.
+  "javascript.options.wasm_optimizingjit": false,
+  "browser.cache.disk.enable": false,
   "network.proxy.type": 1,
   "network.proxy.http": NO_PROXY.host, "network.proxy.http_port": NO_PROXY.port,
   "network.proxy.ssl": NO_PROXY.host, "network.proxy.ssl_port": NO_PROXY.port,
@@ -91,10 +94,14 @@ export function chromiumOnly(name, act) {
 ///     const session = await open(browser, { prefix: "/a/b/" });
 ///     ...
 ///     await session.close();      // fails if the console or the network was not clean
-export async function open(browser, { prefix = "/", viewport, colorScheme, folder = pageFolder() } = {}) {
+///
+/// Without `copied` the page does not keep its copy of itself for use without a network, as while that is being made: 8 MB, which take
+/// Firefox 0.5 s of processor time.
+export async function open(browser, { prefix = "/", viewport, colorScheme, folder = pageFolder(), copied = true } = {}) {
   const server = await serveFolder(folder, prefix);
   const foreign = await serveForeign();
   const context = await browser.newContext({ viewport: viewport ?? { width: 1280, height: 800 }, colorScheme, acceptDownloads: true });
+  if (!copied) await context.addInitScript(neverCopied);
   const page = await context.newPage();
   const session = { browser, context, page, server, foreign, console: [], requests: [] };
   page.on("console", (message) => {
@@ -107,6 +114,11 @@ export async function open(browser, { prefix = "/", viewport, colorScheme, folde
   await page.goto(server.url);
   await started(page);
   return session;
+}
+
+function neverCopied() {
+  // (Firefox has none in about:blank.)
+  if (navigator.serviceWorker) navigator.serviceWorker.register = () => new Promise(() => {});
 }
 
 /// Waits until the app has replaced the "Loading" text.
