@@ -16,7 +16,7 @@ const id = (page, name) => page.getByTestId(name);
 const sample = (name) => samples("traces").find((file) => path.basename(file) === name);
 
 async function opened(name, view, options) {
-  const session = await open(browser, options);
+  const session = await open(browser, { copied: false, ...options });
   const { page } = session;
   await allowClipboard(session.context);
   await drop(page, "body", sample(name));

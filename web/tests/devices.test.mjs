@@ -29,7 +29,7 @@ function trace(devices) {
 }
 
 async function opened(devices, options) {
-  const session = await open(browser, options);
+  const session = await open(browser, { copied: false, ...options });
   const { page } = session;
   await allowClipboard(session.context);
   await id(page, "file-input").setInputFiles({ name: "devices.json", mimeType: "application/json", buffer: Buffer.from(trace(devices)) });

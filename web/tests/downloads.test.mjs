@@ -17,7 +17,7 @@ after(() => browser?.close());
 
 
 async function opened(file, options) {
-  const session = await open(browser, options);
+  const session = await open(browser, { copied: false, ...options });
   const { page } = session;
   await drop(page, "body", file);
   await page.waitForFunction(() => /: ready, /.test(document.querySelector("[data-testid=status]")?.textContent ?? ""), null, PATIENCE);

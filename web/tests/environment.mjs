@@ -51,10 +51,15 @@ export function ownTruth(file) {
 
 const traces = (folder) => fs.readdirSync(folder).sort().filter((name) => /\.json(\.gz)?$/.test(name)).map((name) => path.join(folder, name));
 
+let running = path.basename(process.argv[1] ?? "");
+
+/// Tells which file of tests runs now, where one process runs several.
+export const runs = (file) => { running = file; };
+
 /// Notes on what a test runs, for the sums at the end of `cargo xtask test`.
 export function tally(what, name) {
   const file = process.env.KINETOSCOPE_TALLY;
-  if (file) fs.appendFileSync(file, `${what}\t${path.basename(process.argv[1] ?? "")}\t${name}\n`);
+  if (file) fs.appendFileSync(file, `${what}\t${running}\t${name}\n`);
 }
 
 const scratches = [];

@@ -32,6 +32,9 @@ const saved = scratch();
 const PREFERENCES = {
   // A test may read what a button copied.
   "dom.events.testing.asyncClipboard": true,
+  // As UNOPTIMISED below, for Firefox; and its cache needs no disk: every page of a test has an origin of its own.
+  "javascript.options.wasm_optimizingjit": false,
+  "browser.cache.disk.enable": false,
   "network.proxy.type": 1,
   "network.proxy.http": NO_PROXY.host, "network.proxy.http_port": NO_PROXY.port,
   "network.proxy.ssl": NO_PROXY.host, "network.proxy.ssl_port": NO_PROXY.port,
@@ -40,9 +43,38 @@ const PREFERENCES = {
 // A test ends before optimised wasm pays: V8 compiles it on other threads, a quarter of all the time of the processor.
 const UNOPTIMISED = "--js-flags=--liftoff-only";
 
+// The browser that all files of a lane share.
+let lent;
+
 /// The browser, for all tests of a file. Close it in `after`. Firefox is any that is installed, by WebDriver BiDi. With `optimises`
-/// Chromium compiles as it does for a person: for measurements.
-export function launch({ optimises = false } = {}) {
+/// Chromium compiles as it does for a person: for measurements. `own` is for a test that no other file may have used the browser of.
+export async function launch({ optimises = false, own = false } = {}) {
+  return lent !== undefined && !own ? lent.browser() : start(optimises);
+}
+
+/// From now on the files of this process share one browser, and closing it does nothing: Firefox takes 4 s of processor time to start.
+/// Every page still has a context of its own. `settle` closes the contexts that a file left open and gives their number.
+export function shareBrowser() {
+  let browser;
+  let close = async () => {};
+  lent = {
+    async browser() {
+      if (browser?.isConnected()) return browser;
+      browser = await start(false);
+      close = browser.close.bind(browser);
+      browser.close = async () => {};
+      return browser;
+    },
+  };
+  const settle = async () => {
+    const left = browser?.contexts() ?? [];
+    for (const context of left) await context.close();
+    return left.length;
+  };
+  return { settle, close: () => close() };
+}
+
+function start(optimises) {
   const executablePath = firefox();
   if (executablePath !== undefined) {
     const options = { channel: "moz-firefox", headless: true, downloadsPath: saved, firefoxUserPrefs: PREFERENCES };
@@ -62,10 +94,14 @@ export function chromiumOnly(name, act) {
 ///     const session = await open(browser, { prefix: "/a/b/" });
 ///     ...
 ///     await session.close();      // fails if the console or the network was not clean
-export async function open(browser, { prefix = "/", viewport, colorScheme, folder = pageFolder() } = {}) {
+///
+/// Without `copied` the page does not keep its copy of itself for use without a network, as while that is being made: 8 MB, which take
+/// Firefox 0.5 s of processor time.
+export async function open(browser, { prefix = "/", viewport, colorScheme, folder = pageFolder(), copied = true } = {}) {
   const server = await serveFolder(folder, prefix);
   const foreign = await serveForeign();
   const context = await browser.newContext({ viewport: viewport ?? { width: 1280, height: 800 }, colorScheme, acceptDownloads: true });
+  if (!copied) await context.addInitScript(neverCopied);
   const page = await context.newPage();
   const session = { browser, context, page, server, foreign, console: [], requests: [] };
   page.on("console", (message) => {
@@ -78,6 +114,11 @@ export async function open(browser, { prefix = "/", viewport, colorScheme, folde
   await page.goto(server.url);
   await started(page);
   return session;
+}
+
+function neverCopied() {
+  // (Firefox has none in about:blank.)
+  if (navigator.serviceWorker) navigator.serviceWorker.register = () => new Promise(() => {});
 }
 
 /// Waits until the app has replaced the "Loading" text.

@@ -52,9 +52,9 @@ export function exampleEvents() {
   return JSON.parse(text.replace(/\bNaN\b/g, "null")).traceEvents;
 }
 
-/// A page where these files were dropped together.
+/// A page where these files were dropped together. (Tests that are about files need no copy of the page.)
 export async function dropped(browser, files, options) {
-  const session = await open(browser, options);
+  const session = await open(browser, { copied: false, ...options });
   await allowClipboard(session.context);
   await drop(session.page, "body", files);
   return session;

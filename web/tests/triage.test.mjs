@@ -18,7 +18,7 @@ const sample = (name) => samples("traces").find((file) => path.basename(file) ==
 const hash = (page) => page.evaluate(() => location.hash);
 
 async function opened(name, options) {
-  const session = await open(browser, options);
+  const session = await open(browser, { copied: false, ...options });
   const { page } = session;
   await allowClipboard(session.context);
   await drop(page, "body", sample(name));

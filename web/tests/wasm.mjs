@@ -1,9 +1,10 @@
-// Runs test programs that were compiled to wasm, one after the other: `node wasm.mjs ROOT SOURCE PROGRAM SOURCE
+// Runs test programs that were compiled to wasm, as many at a time as there are processors: `node wasm.mjs ROOT SOURCE PROGRAM SOURCE
 // PROGRAM...`. They may read the files below ROOT. (`cargo xtask test --only wasm` builds the programs and runs this.)
-import { spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import { closeSync, openSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { WASI } from "node:wasi";
 
@@ -50,15 +51,17 @@ async function alone({ name, program }) {
 }
 
 /** The same in a process of its own: Node 20 ends with a segmentation fault after some sequences of programs that it runs one by one. */
-function apart({ name, program }) {
+async function apart({ name, program }) {
   const args = [...process.execArgv, fileURLToPath(import.meta.url), root, name, program];
-  const child = spawnSync(process.execPath, args, { encoding: "utf8", env: { ...process.env, [ALONE]: "1" } });
-  const lines = child.stdout.split("\n");
+  const child = spawn(process.execPath, args, { env: { ...process.env, [ALONE]: "1" }, stdio: ["ignore", "pipe", "pipe"] });
+  const ended = new Promise((resolve) => child.on("close", (status, signal) => resolve({ status, signal })));
+  const [stdout, stderr, { status, signal }] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
+  const lines = stdout.split("\n");
   const n = lines.find((line) => line.startsWith(PASSED))?.slice(PASSED.length);
   const said = lines.filter((line) => line !== "" && !line.startsWith(PASSED));
   if (said.length > 0) console.log(said.join("\n"));
-  if (n === undefined) console.log(`${name}: ended with ${child.signal ?? child.status}\n${child.stderr}`);
-  return child.status === 0 && n !== undefined ? Number(n) : undefined;
+  if (n === undefined) console.log(`${name}: ended with ${signal ?? status}\n${stderr}`);
+  return status === 0 && n !== undefined ? Number(n) : undefined;
 }
 
 if (process.env[ALONE]) {
@@ -66,11 +69,16 @@ if (process.env[ALONE]) {
 } else {
   let total = 0;
   const failed = [];
-  for (const one of programs) {
-    const n = apart(one);
-    if (n === undefined) failed.push(one.name);
-    total += n ?? 0;
-  }
+  const left = programs.values();
+  const runAll = async () => {
+    // (All of them take from one iterator.)
+    for (const one of left) {
+      const n = await apart(one);
+      if (n === undefined) failed.push(one.name);
+      total += n ?? 0;
+    }
+  };
+  await Promise.all(Array.from({ length: availableParallelism() }, runAll));
   console.log(`${total} tests passed as wasm under Node, in ${programs.length - failed.length} programs`);
   if (failed.length > 0 || total === 0) {
     console.log(failed.length > 0 ? `FAILED: ${failed.join(", ")}` : "no test ran");

@@ -1,0 +1,33 @@
+// One lane of a group of tests: takes the next file of the group, until none is left, and runs it in a browser that all its files share.
+// The folder KINETOSCOPE_QUEUE has an empty file for each that is left; who removes it runs it.
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import path from "node:path";
+import { test } from "node:test";
+
+import { runs } from "./environment.mjs";
+import { shareBrowser } from "./harness.mjs";
+
+const queue = process.env.KINETOSCOPE_QUEUE;
+
+/// Takes the first file that the other lane has not taken.
+function next() {
+  for (const entry of fs.readdirSync(queue).sort()) {
+    try {
+      fs.unlinkSync(path.join(queue, entry));
+      return entry.replace(/^\d+-/, "");
+    } catch (error) {
+      if (error.code !== "ENOENT") throw error;
+    }
+  }
+  return undefined;
+}
+
+const browser = shareBrowser();
+for (let file = next(); file !== undefined; file = next()) {
+  runs(file);
+  await import(`./${file}`);
+  // (Tests run in order: when this one is done, so are those of the file.)
+  await test(`${file} closed its pages`, async () => assert.equal(await browser.settle(), 0));
+}
+await browser.close();

@@ -1,0 +1,2 @@
+// See first.mjs.
+import "../lane.mjs";
