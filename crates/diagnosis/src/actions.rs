@@ -164,7 +164,10 @@ fn update_facts(facts: &Facts<'_>) -> RunFacts {
 
 /// Whether reads of values keep most launches of an iteration apart: then the CPU is late after each, with the profiler and without.
 pub(crate) fn is_held_by_reads(facts: &Facts<'_>) -> bool {
-    matches!(graphs::obstacle(facts), Some(graphs::Obstacle::Reads(..)))
+    matches!(
+        graphs::obstacle(facts),
+        Some(graphs::Obstacle::Reads(..) | graphs::Obstacle::LateReads(..))
+    )
 }
 
 /// Whether most of the late launches of its device come in the gaps between launches, and not after work of the CPU.
@@ -193,6 +196,8 @@ fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
             &["larger-graphs"]
         }
         (Rule::HostBound, "in_annotations") => &["larger-graphs", "earlier-launches"],
+        (Rule::HostBound, "unrecorded") if facts.host.python.n == 0 => &["record-stacks"],
+        (Rule::HostBound, "unrecorded") => &["record-ranges"],
         (Rule::LaunchBound | Rule::HostBound, _) if updates_late(facts) => BY_UPDATES,
         (Rule::LaunchBound, _) => BY_LAUNCHES,
         (Rule::HostBound, "between_graphs") if schedules_ahead(facts) => &["larger-graphs"],
@@ -347,7 +352,11 @@ fn of_finding(
         }
         Some(graphs::Obstacle::Few) if id == FEWER_LAUNCHES => false,
         // (What the graphs leave is launched between reads: no graph holds more of it.)
-        Some(graphs::Obstacle::Reads(..)) if id == LARGER_GRAPHS => false,
+        Some(graphs::Obstacle::Reads(..) | graphs::Obstacle::LateReads(..))
+            if id == LARGER_GRAPHS =>
+        {
+            false
+        }
         Some(_) => !NEW_GRAPHS.contains(&id),
         None => ![LARGER_BATCH, FEWER_READS, FIXED_SIZES].contains(&id),
     };
@@ -406,7 +415,7 @@ fn measure_first(facts: &Facts<'_>, finding: &Finding) -> String {
 /// Where the launching thread is for most of the time in which the device waits for it; empty where no place stands out.
 fn place(facts: &Facts<'_>, finding: &Finding) -> String {
     if finding.rule != Rule::HostBound
-        || matches!(finding.verdict, "between_graphs" | "ddp_buffers")
+        || matches!(finding.verdict, "between_graphs" | "ddp_buffers" | "unrecorded")
     {
         return String::new();
     }

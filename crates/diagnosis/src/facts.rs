@@ -15,6 +15,7 @@ mod places;
 mod ranges;
 mod recording;
 mod set_up;
+mod silence;
 mod timed;
 pub(crate) mod unseen;
 mod without;
@@ -121,6 +122,8 @@ pub struct Facts<'a> {
     long_calls: OnceCell<Vec<long_calls::LongCalls>>,
     /// By device: its idle time in annotations.
     in_ranges: OnceCell<Vec<Option<InRanges>>>,
+    /// By device: where the launching threads are before late launches.
+    late_places: OnceCell<Vec<Option<IdlePlaces>>>,
     /// What collectives of several devices tell of each other.
     pub matched: Matched,
     /// Whether the file has devices of other ranks.
@@ -192,6 +195,7 @@ impl<'a> Facts<'a> {
             held_by_loader: OnceCell::new(),
             long_calls: OnceCell::new(),
             in_ranges: OnceCell::new(),
+            late_places: OnceCell::new(),
             matched: Matched::default(),
             has_others: false,
             iteration_ns: None,

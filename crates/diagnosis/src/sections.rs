@@ -131,7 +131,7 @@ impl Diagnosis {
         } else if self.further().0.iter().any(|finding| finding.bound_ns.is_some()) {
             "No remedy is known for the run as a whole. The findings show what single changes could save."
         } else if self.loses_time() {
-            "None of the known remedies fits this file. The wall time shows where its time goes."
+            "None of the known remedies applies to this trace. The wall time shows where its time goes."
         } else {
             only_faster(self.platform)
         }

@@ -98,7 +98,7 @@ fn graphs_are_advised_where_launches_come_without_reads_between_them() {
     let own = action(&many, "fewer-reads").unwrap();
     assert!(
         own.hypothesis
-            .contains("100.0% of the launches are in runs of fewer than 25 between two reads"),
+            .contains("100.0% of the launches come in bursts of fewer than 25 between two reads"),
         "{own:?}"
     );
     assert!(action(&many, "cuda-graph").is_none());
@@ -110,8 +110,9 @@ fn graphs_are_advised_where_launches_come_without_reads_between_them() {
 
 #[test]
 fn reads_between_launches_come_before_larger_graphs() {
-    // A graph, then 200 kernels of 5 us, each launched 50 us after the one before, and a read after every `every` of them.
-    let with = |every: i64| {
+    // A graph, `ahead` launches that the GPU has no pause between, then 200 kernels of 5 us, each launched 50 us after the one before, and
+    // a read after every `every` of them.
+    let with = |every: i64, ahead: i64| {
         let mut fixture = Fixture::default();
         let device = r#"[{"id": 0, "name": "NVIDIA H100 80GB HBM3", "computeMajor": 9, "computeMinor": 0, "warpSize": 32}]"#;
         fixture.metadata("deviceProperties", device);
@@ -120,8 +121,13 @@ fn reads_between_launches_come_before_larger_graphs() {
         for n in 0..4 {
             fixture.push(kernel("gemm").at(20 * US + n * 10 * US, 9 * US).link(5_000));
         }
+        for n in 0..ahead {
+            let call = slice("cuda_runtime", "cudaLaunchKernel").at(60 * US + n * 3 * US, 2 * US);
+            fixture.push(call.on(1, 1).link(10_000 + n));
+            fixture.push(kernel("gemm").at(100 * US + n * 6 * US, 6 * US).link(10_000 + n));
+        }
         for n in 0..200_i64 {
-            let at = 100 * US + n * 50 * US;
+            let at = 100 * US + ahead * 6 * US + n * 50 * US;
             let call = slice("cuda_runtime", "cudaLaunchKernel").at(at + 2 * US, 4 * US);
             fixture.push(call.on(1, 1).link(n + 1));
             fixture.push(kernel("elementwise").at(at + 8 * US, 5 * US).link(n + 1));
@@ -136,8 +142,11 @@ fn reads_between_launches_come_before_larger_graphs() {
         let found = diagnosis(fixture);
         ["fewer-reads", "larger-graphs"].map(|remedy| action(&found, remedy).is_some())
     };
-    assert_eq!(with(5), [true, false]);
-    assert_eq!(with(100), [false, true]);
+    assert_eq!(with(5, 0), [true, false]);
+    assert_eq!(with(100, 0), [false, true]);
+    // Most launches come before the first read, but the GPU is idle after reads.
+    assert_eq!(with(5, 300), [true, false]);
+    assert_eq!(with(100, 300), [false, true]);
 }
 
 /// Passes of `generate` in each of which an op is called below the update of a cache.

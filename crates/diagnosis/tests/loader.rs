@@ -50,7 +50,7 @@ fn batches_that_are_there_are_received_and_more_workers_do_not_help() {
 fn what_comes_next_is_told_where_only_the_workers_limit_the_run() {
     // Nine of ten products run before a wait that is longer than what TF32 saves of them; the last one saves 0.9 of 115 ms.
     let (_, plain) = advised_of("ampere_sgemm_128x64_tn", 10_000);
-    assert!(plain.contains("What comes next: Matrix products of 32-bit floats"), "{plain}");
+    assert!(plain.contains("What comes next: FP32 matrix products"), "{plain}");
     let paced = "the time in which they run alone falls by 8.75 ms; until the workers keep up, 7.88 ms of that only lengthens";
     assert!(plain.contains(paced), "{plain}");
     let (_, tensor_cores) = advised_of("sm80_xmma_gemm_f32f32_tf32f32_f32_tn_n_cublas", 10_000);

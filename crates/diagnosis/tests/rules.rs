@@ -1037,7 +1037,7 @@ fn a_wait_late_in_a_gap_counts_from_its_start() {
     launch(&mut fixture, "k", 2, 21_000_000, 21_004_000, 50_000_000);
     let found = diagnosis(fixture);
     let waits = found.findings.iter().find(|finding| finding.rule.id() == "M5").unwrap();
-    let said = "waits for the GPU in 2 calls for 9.05 ms; the GPU is idle for 2.00 ms from them";
+    let said = "waits for the GPU in 2 calls for 9.05 ms; the GPU is idle for 2.00 ms before its next work";
     assert!(waits.observation.contains(said), "{}", waits.observation);
 }
 
@@ -1094,7 +1094,7 @@ fn what_the_cpu_does_after_a_wait_is_told_beside_the_wait() {
     let found = diagnosis(fixture);
     let waits = found.findings.iter().find(|finding| finding.rule.id() == "M5").unwrap();
     assert!(
-        waits.observation.contains("is idle for 9.00 ms from them to its next work, "),
+        waits.observation.contains("is idle for 9.00 ms before its next work, "),
         "{}",
         waits.observation
     );

@@ -109,9 +109,12 @@ fn reads_are_rated_by_the_idle_time_under_them() {
     };
     let (few, low) = with(10_000);
     assert!(few.starts_with("5 aten::nonzero read from the GPU"), "{few}");
-    assert!(few.contains("it is idle for 44.0 µs during them") && !few.contains("100 ms"), "{few}");
+    assert!(
+        few.contains("the GPU is idle for 44.0 µs during these reads") && !few.contains("100 ms"),
+        "{few}"
+    );
     let (many, high) = with(20 * MS);
-    assert!(many.contains("it is idle for 80"), "{many}");
+    assert!(many.contains("the GPU is idle for 80"), "{many}");
     // (The highest level comes first.)
     assert!(high < low, "{high:?} {low:?}");
 }

@@ -15,7 +15,7 @@ use crate::ops::Ops;
 use crate::slices::Slices;
 
 use places::{place_of_each, places};
-use purpose::purpose;
+use purpose::{purpose, repeats};
 
 pub use places::CopyPlace;
 pub use purpose::Purpose;
@@ -239,7 +239,8 @@ pub fn copies(slices: &Slices<'_>, gpu: &GpuSide, details: &Details, ops: &Ops) 
         if device_ns > 0 {
             let purpose = purpose(slices, details, &all[*at], own);
             let exposed_ns = own.iter().map(|one| beside.exposed_ns(one)).sum();
-            made.push(Made { at: *at, purpose, device_ns, exposed_ns });
+            let repeats = purpose == Purpose::Layout && repeats(details, &all[*at]);
+            made.push(Made { at: *at, purpose, repeats, device_ns, exposed_ns });
         }
     }
     let mut cat_diag = BTreeMap::new();
@@ -279,6 +280,8 @@ struct Made {
     /// Number of the op.
     at: usize,
     purpose: Purpose,
+    /// Whether its source is a view that repeats values.
+    repeats: bool,
     device_ns: i64,
     exposed_ns: i64,
 }

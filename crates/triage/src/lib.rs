@@ -235,7 +235,7 @@ pub fn triage_kept(
     run.facts.sm = arch.observed_arch.strip_prefix("sm_").and_then(|digits| digits.parse().ok());
     let mut sides = Sides::of(trace);
     let first_ns = first_ns(trace);
-    let zero_ns = trace.part.as_ref().map_or(first_ns, |part| part.file_start_ns);
+    let zero_ns = zero_ns(trace);
     let iterations = iterations(trace, &devices, &sides);
     let asked = Asked { options, given: &given, framework, run, peak, zero_ns, iterations };
     let Found { tables, coverage, slices: kept, time, idle } =
@@ -374,6 +374,12 @@ fn counted(wanted: &Options, before: &BeforeWindowSlices, of_step: bool) -> Opti
 
 /// What is said of a recording in which most launches are captured.
 const CAPTURES: &str = "Graphs are captured in this recording, and captured work does not run: shares of time are not meaningful here. Record replays of the graphs instead.";
+
+/// What times in a file are told from: its first event, that of the whole file for a part of one.
+#[must_use]
+pub fn zero_ns(trace: &Trace) -> i64 {
+    trace.part.as_ref().map_or_else(|| first_ns(trace), |part| part.file_start_ns)
+}
 
 /// When the first event of the trace begins: there Perfetto's timeline does.
 #[inline(never)]

@@ -75,8 +75,7 @@ impl Faster {
 
     fn how(self) -> &'static str {
         if self.tf32 {
-            "Call torch.set_float32_matmul_precision(\"high\") to run them as TF32, which rounds the inputs to 10 bits of mantissa, or \
-             use torch.autocast (bfloat16 or float16)."
+            "Call torch.set_float32_matmul_precision(\"high\") to run them as TF32 (inputs with 10 bits of mantissa), or use torch.autocast (bfloat16 or float16)."
         } else {
             "Use torch.autocast (float16, or bfloat16 from compute capability 8.0 on) to run them on tensor cores."
         }
@@ -159,9 +158,9 @@ impl PlainTime {
 
     fn what(&self) -> &'static str {
         match (self.product_ns, self.convolution_ns) {
-            (_, 0) => "Matrix products",
-            (0, _) => "Convolutions",
-            _ => "Matrix products and convolutions",
+            (_, 0) => "matrix products",
+            (0, _) => "convolutions",
+            _ => "matrix products and convolutions",
         }
     }
 
@@ -335,7 +334,7 @@ pub(super) fn plain_products(
     Some(PlainProducts {
         device: gpu.device().to_owned(),
         observation: format!(
-            "{} of 32-bit floats run without tensor cores for {} ({} of {}).",
+            "FP32 {} run without tensor cores for {} ({} of {}).",
             plain.what(),
             units::time(total_ns),
             units::percent(percent(total_ns, all_ns)),
@@ -392,10 +391,7 @@ mod tests {
         let conv = "void implicit_convolve_sgemm<float, float, 128, 6, 7, 3, 3, 5, 1, false>(int)";
         let conv_of = |device| said(device, conv, false);
         let v100 = conv_of("Tesla V100-SXM2-16GB").unwrap();
-        assert!(
-            v100.starts_with("Convolutions of 32-bit floats run without tensor cores"),
-            "{v100}"
-        );
+        assert!(v100.starts_with("FP32 convolutions run without tensor cores"), "{v100}");
         assert_eq!(conv_of("NVIDIA A100-SXM4-80GB"), None, "cuDNN may use TF32 there already");
     }
 

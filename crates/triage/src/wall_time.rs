@@ -107,7 +107,7 @@ impl WallPart {
             Self::Profiler => "Idle: profiler",
             Self::Between => "Idle: between queued kernels",
             Self::Queued => "Idle: work was queued",
-            Self::Unexplained => "Idle: unexplained",
+            Self::Unexplained => "Idle: nothing recorded on the CPU",
         }
     }
 

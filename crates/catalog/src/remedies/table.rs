@@ -753,6 +753,24 @@ pub(super) const REMEDIES: &[Remedy] = &[
         gates: Gates { executions: &[Execution::Eager, Execution::Compiled], ..OPEN },
     },
     Remedy {
+        id: "record-stacks",
+        what: "what the CPU does where nothing is recorded",
+        action: "Record with with_stack=True, or put torch.profiler.record_function around the code there, to see what the CPU does. Then \
+                 shorten it, or launch the next GPU work before it.",
+        why: "The GPU has nothing to do until the next launch, and the file does not tell what the CPU does.",
+        check: "In a new trace, frames or ranges explain this idle time, or it is shorter.",
+        gates: Gates { platforms: KNOWN_GPU, ..OPEN },
+    },
+    Remedy {
+        id: "record-ranges",
+        what: "what the CPU does where nothing is recorded",
+        action: "Put torch.profiler.record_function around the code there, to see what the CPU does. Then shorten it, or launch the next GPU \
+                 work before it.",
+        why: "The GPU has nothing to do until the next launch, and no Python of the launching thread is recorded then.",
+        check: "In a new trace, ranges explain this idle time, or it is shorter.",
+        gates: Gates { platforms: KNOWN_GPU, ..OPEN },
+    },
+    Remedy {
         id: "collect-rarely",
         what: "no garbage collection in the step",
         action: "Do not call gc.collect in the step: call it every few hundred steps, or after them.",
@@ -812,8 +830,8 @@ pub(super) const REMEDIES: &[Remedy] = &[
     Remedy {
         id: "fewer-reads",
         what: "no values read between launches",
-        action: "Remove the reads from the GPU between launches (.item(), and boolean masks and nonzero, which read a size), or read once \
-                 for all inputs; then a graph can capture the step.",
+        action: "Remove the GPU-to-CPU reads between launches (.item(), and boolean indexing and nonzero, which read back a size), or batch \
+                 them into one read; then a graph can capture the step.",
         why: "After each read the CPU launches the next piece of the step, and no graph can capture more than a piece.",
         check: "In a new trace, fewer values are read from the GPU and its busy share is higher.",
         gates: Gates {

@@ -24,6 +24,8 @@ pub(super) enum Obstacle {
     Few,
     /// The CPU reads from the GPU so many times, and this share of the launches, in percent, is in pieces between reads that hold few.
     Reads(usize, f64),
+    /// The same of the idle time before late launches, where graphs run already: what is launched outside them is late after reads.
+    LateReads(usize, f64),
     /// The same with the calls that wait for the GPU, and how many of these wait for all of the device.
     Waits(usize, f64, usize),
 }
@@ -52,8 +54,8 @@ impl Obstacle {
                 plural(n as u64, "time", "times")
             ),
             Self::Reads(n, pct) => format!(
-                "{}: the CPU reads a value from the GPU {} between the launches, and {} of the launches are in runs of fewer than \
-                 {LEAST_LAUNCHES} between two reads.",
+                "{}: the CPU reads a value from the GPU {} between the launches, and {} of the launches come in bursts of fewer \
+                 than {LEAST_LAUNCHES} between two reads.",
                 match has_graphs {
                     true => "Graphs could capture little of what is launched outside them",
                     false => "A graph could capture little of this step",
@@ -61,9 +63,15 @@ impl Obstacle {
                 plural(n as u64, "time", "times"),
                 percent(pct)
             ),
+            Self::LateReads(n, pct) => format!(
+                "Graphs could capture little of what is launched outside them: the CPU reads a value from the GPU {}, and {} of the idle \
+                 time before late launches lies before bursts of fewer than {LEAST_LAUNCHES} between two reads.",
+                plural(n as u64, "time", "times"),
+                percent(pct)
+            ),
             Self::Waits(n, pct, of_device) => format!(
-                "A graph cannot capture this step: the CPU waits for the GPU {} between the launches, and {} of the launches are in runs \
-                 of fewer than {LEAST_LAUNCHES} between two waits.{}",
+                "A graph cannot capture this step: the CPU waits for the GPU {} between the launches, and {} of the launches come in \
+                 bursts of fewer than {LEAST_LAUNCHES} between two waits.{}",
                 plural(n as u64, "time", "times"),
                 percent(pct),
                 match of_device {
@@ -83,7 +91,7 @@ impl Obstacle {
         match self {
             Self::Few => None,
             Self::Sizes(..) => Some(super::FIXED_SIZES),
-            Self::Reads(..) => Some(super::FEWER_READS),
+            Self::Reads(..) | Self::LateReads(..) => Some(super::FEWER_READS),
             _ => Some(super::LARGER_BATCH),
         }
     }
@@ -149,8 +157,39 @@ const APART_PCT: usize = 5;
 
 /// Reads, where most launches of the iterations are in short pieces between them.
 fn by_reads(facts: &Facts<'_>) -> Option<Obstacle> {
-    let (n, pct) = in_pieces(facts, &read_times(facts), &facts.windows())?;
-    Some(Obstacle::Reads(n, pct))
+    let times = read_times(facts);
+    let (n, pct) = match in_pieces(facts, &times, &facts.windows()) {
+        Some((n, pct)) => return Some(Obstacle::Reads(n, pct)),
+        None => late_in_pieces(facts, &times)?,
+    };
+    Some(Obstacle::LateReads(n, pct))
+}
+
+/// How many values are read, and the share of the idle time before late launches that ends with launches in short pieces between two
+/// reads, in percent, where that is most of it. Only where graphs run: of a step that is launched one by one, the launches tell.
+fn late_in_pieces(facts: &Facts<'_>, reads: &[i64]) -> Option<(usize, f64)> {
+    if !facts.has_graphs() || reads.len() < MANY_READS * facts.windows().len() {
+        return None;
+    }
+    let launches = facts.launch_times();
+    // The launches between two reads, around a moment. (Before the first read and after the last are no pieces.)
+    let is_short = |ns: i64| {
+        let at = reads.partition_point(|read| *read < ns);
+        let piece = at.checked_sub(1).and_then(|before| Some((reads[before], *reads.get(at)?)));
+        let n = |(from, to): (i64, i64)| {
+            let of = |ns: i64| launches.partition_point(|launch| *launch < ns);
+            of(to).saturating_sub(of(from))
+        };
+        piece.is_some_and(|piece| n(piece) < LEAST_LAUNCHES)
+    };
+    let (mut all_ns, mut short_ns) = (0_i64, 0_i64);
+    for (from, to) in facts.devices().flat_map(|device| device.late_times()) {
+        let ns = to.saturating_sub(from);
+        all_ns = all_ns.saturating_add(ns);
+        short_ns = short_ns.saturating_add(if is_short(to) { ns } else { 0 });
+    }
+    let is_most = all_ns > 0 && short_ns as f64 >= MOST * all_ns as f64;
+    is_most.then(|| (reads.len(), timeline::percent(short_ns, all_ns)))
 }
 
 /// The same with the calls that wait: no stream can wait for the CPU while it is captured. Without iterations they count within calls of

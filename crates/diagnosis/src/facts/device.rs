@@ -200,16 +200,8 @@ impl Device<'_> {
 
     /// When that is.
     #[must_use]
-    pub(super) fn late_times(&self) -> Vec<Interval> {
+    pub(crate) fn late_times(&self) -> Vec<Interval> {
         self.facts.times(self.name, &[WallPart::Launch, WallPart::HostCompute])
-    }
-
-    /// Idle time for which the CPU's part has no record, in gaps that the CPU's launches end late, in ns: no more than gaps before
-    /// launches have beside [`Self::late`].
-    #[must_use]
-    pub(crate) fn unexplained_but_late_ns(&self) -> i64 {
-        let unexplained_ns = self.wall(WallPart::Unexplained).map_or(0, |row| row.total_ns);
-        unexplained_ns.min(self.gaps.all.host_ns.saturating_sub(self.late().0)).max(0)
     }
 
     /// The window of its bar without the time in which code is loaded and libraries are set up, in ns.

@@ -6,6 +6,7 @@ use report::units::time;
 use timeline::intervals;
 
 use super::{Device, Facts};
+use crate::rules::copies::SMALL;
 
 /// A bound is cut where that is this part of it at least.
 const LEAST: f64 = 0.1;
@@ -48,7 +49,12 @@ impl Device<'_> {
         let copies = self.pageable();
         let all_ns: i64 = copies.iter().map(|one| one.slice.dur_ns()).sum();
         let part = (bound_ns as f64 / all_ns.max(1) as f64).min(1.0);
-        let idle_ns = (self.idle_around(&copies) as f64 * part) as i64;
+        // (A small tensor is made for its copy, and pinning it takes longer than the copy.)
+        let is_small = |one: &&&GpuSlice| {
+            self.facts.details.copied_bytes(one.slice.row).is_some_and(|bytes| bytes <= SMALL)
+        };
+        let large: Vec<&GpuSlice> = copies.iter().filter(|one| !is_small(one)).copied().collect();
+        let idle_ns = (self.idle_around(&large) as f64 * part) as i64;
         if bound_ns <= 0 || (idle_ns as f64) < LEAST * bound_ns as f64 {
             return (0, String::new());
         }

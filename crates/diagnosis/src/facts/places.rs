@@ -1,6 +1,6 @@
 //! Where the launching threads are while a device waits for them.
 
-use host::idle::{IdlePlace, IdlePlaces};
+use host::idle::{IdlePlace, IdlePlaces, idle_places};
 use report::units::time;
 
 use super::Device;
@@ -27,6 +27,16 @@ impl Device<'_> {
         self.facts.others.iter().find(|(device, _)| device == self.name).map(|(_, place)| place)
     }
 
+    /// The same of the time before late launches alone, which bounds and findings are of.
+    fn late_places(&self) -> Option<&IdlePlaces> {
+        let facts = self.facts;
+        let of = |device: &Device<'_>| {
+            let late = device.late_times();
+            idle_places(facts.slices, facts.gpu, Some(&late)).remove(device.name)
+        };
+        facts.late_places.get_or_init(|| facts.of_each(of)).get(self.id as usize)?.as_ref()
+    }
+
     /// The innermost line of Python that is open for most of the time in which it waits for the launching threads.
     #[must_use]
     pub(crate) fn waits_at(&self) -> Option<&IdlePlace> {
@@ -43,7 +53,7 @@ impl Device<'_> {
     /// with all that they call.
     /// Without the time in which they wait for another process or thread.
     fn waits_at_each(&self) -> Vec<(&IdlePlace, i64)> {
-        let waits = self.places();
+        let waits = self.late_places();
         let places = waits.map_or(&[][..], |waits| match waits.lines.is_empty() {
             true => &waits.calls,
             false => &waits.lines,
@@ -74,17 +84,11 @@ impl Device<'_> {
             };
             (ns, format!("{} ({}{inside})", place.name, time(ns)))
         };
-        let waits = self.places();
-        // (Without warm iterations the places are those of the whole recording: where set-up is most of it, they are its.)
-        let (late_ns, _) = self.late_with_start();
-        let others_ns = self.waits_for_others().map_or(0, |place| place.total_ns);
-        let of_others = waits.is_some_and(|waits| {
-            waits.host_ns.saturating_sub(others_ns) > late_ns.saturating_mul(2)
-        });
-        let places = self.waits_at_each().into_iter().take(if of_others { 0 } else { PLACES });
+        let waits = self.late_places();
+        let places = self.waits_at_each().into_iter().take(PLACES);
         let mut named: Vec<(i64, String)> = places.map(of).collect();
         // (Beside ops, Python between them may be the largest place.)
-        let outside = waits.filter(|waits| waits.lines.is_empty() && !of_others);
+        let outside = waits.filter(|waits| waits.lines.is_empty());
         let outside = outside.map_or(0, |waits| waits.outside_ops_ns);
         if let Some((most_ns, _)) = named.first()
             && outside > *most_ns
@@ -106,7 +110,7 @@ impl Device<'_> {
         let others = others.unwrap_or_default();
         match (named.is_empty(), waits) {
             (false, Some(waits)) => format!(
-                "Of the {} in which it waits for the CPU, the launching thread is in {}.{others}",
+                "Of the {} before late launches, the launching thread is in {}.{others}",
                 time(waits.host_ns),
                 named.join(", ")
             ),

@@ -163,11 +163,11 @@ impl Device<'_> {
             return timed.sentence();
         }
         let Some(slowed) = self.slowed_by_recording() else { return String::new() };
-        let slows = " Recording slows the CPU and not the GPU";
+        let slows = " Profiling slows the CPU, not the GPU";
         match self.has_steps() {
             true => format!("{slows}."),
             false => format!(
-                "{slows}: without the profiler it takes between about {} (the GPU's work, without communication{}) and {} (as recorded).",
+                "{slows}: an unprofiled run takes between about {} (the GPU's work, without communication{}) and {} (as recorded).",
                 time(slowed.least_ns()),
                 slowed.on_cpu(),
                 time(slowed.window_ns)
@@ -184,10 +184,10 @@ impl Device<'_> {
         match self.slowed_by_recording() {
             None => String::new(),
             Some(_) if self.has_steps() => {
-                "Time a step without the profiler first: launches matter only if it takes about as long as here.".to_owned()
+                "Time a step without the profiler first: launch overhead matters only if it takes about as long as here.".to_owned()
             }
             Some(slowed) => format!(
-                "Time the run without the profiler first: launches matter only if it takes clearly more than {}, the GPU's own work{}.",
+                "Time the run without the profiler first: launch overhead matters only if it takes well over {}, the GPU's own work{}.",
                 time(slowed.least_ns()),
                 slowed.on_cpu()
             ),

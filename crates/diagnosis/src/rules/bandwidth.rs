@@ -7,11 +7,6 @@ use timeline::intervals::{length, union};
 use crate::facts::Device;
 use crate::{Confidence, Facts, Finding, Level, Rule};
 
-/// Of the bandwidth, in percent: 80 to 97% is what large tensors reach (measured on H100, A100, V100 and MI300X), and bytes are
-/// a lower bound.
-const LEAST_PCT: f64 = 70.0;
-/// Above this a cache serves the bytes: the memory is not what limits.
-const MOST_PCT: f64 = 100.0;
 /// Of an op's time: from this part on in calls that a cache serves, the mean of these and of the others says nothing.
 const MOST_CACHED: f64 = 0.1;
 /// Of the busy time and of the wall time, for one op.
@@ -62,27 +57,27 @@ fn matrix_vector(facts: &Facts<'_>, device: &Device<'_>, is_it: &[bool]) -> Opti
 fn of_ops(facts: &Facts<'_>) -> Vec<Finding> {
     let Some(device) = &facts.host.rates.device else { return Vec::new() };
     let busy = facts.busy_ns();
-    let limited: Vec<_> = facts
+    let mut limited: Vec<_> = facts
         .host
         .traffic
         .rows
         .iter()
-        .filter(|row| row.device_ns as f64 >= LEAST_SHARE * busy as f64)
+        .filter(|row| row.limited_ns as f64 >= LEAST_SHARE * busy as f64)
         // (Of a run that stands still, it is not the memory that limits.)
-        .filter(|row| row.device_ns as f64 >= LEAST_SHARE * facts.wall_ns() as f64)
-        .filter(|row| row.bandwidth_pct.is_some_and(|pct| (LEAST_PCT..=MOST_PCT).contains(&pct)))
+        .filter(|row| row.limited_ns as f64 >= LEAST_SHARE * facts.wall_ns() as f64)
         .filter(|row| (row.cached_ns as f64) < MOST_CACHED * row.device_ns as f64)
         .collect();
     if limited.is_empty() || busy <= 0 {
         return Vec::new();
     }
-    let total: i64 = limited.iter().map(|row| row.device_ns).sum();
+    trace::sort_by_key(&mut limited, |row| std::cmp::Reverse(row.limited_ns));
+    let total: i64 = limited.iter().map(|row| row.limited_ns).sum();
     let named: Vec<String> = limited
         .iter()
         .take(NAMED)
         .map(|row| {
-            let of = percent(row.bandwidth_pct.unwrap_or_default());
-            format!("{} ({}, {of} of the bandwidth)", row.name, time(row.device_ns))
+            let of = percent(row.limited_pct);
+            format!("{} ({}, {of} of the bandwidth)", row.name, time(row.limited_ns))
         })
         .collect();
     let more = match limited.len().saturating_sub(NAMED) {
@@ -100,8 +95,8 @@ fn of_ops(facts: &Facts<'_>) -> Vec<Finding> {
         .level(Level::of_share(share))
         .confidence(Confidence::Medium)
         .means(match compiles(facts) {
-            true => "Only fewer bytes make them faster: fuse them with their neighbours (torch.compile), or use a smaller number format.",
-            false => "Only fewer bytes make them faster: fuse them with their neighbours, or use a smaller number format.",
+            true => "They get faster only by moving fewer bytes: fuse them with their neighbours (torch.compile), or use a smaller number format.",
+            false => "They get faster only by moving fewer bytes: fuse them with their neighbours, or use a smaller number format.",
         })
         .with("rates.device.gb_per_s", "GB/s of the device", device.gb_per_s);
     for row in limited.iter().take(NAMED) {

@@ -1,11 +1,16 @@
 //! M7: copies are a symptom; what they are for decides what helps.
 
+mod causes;
+
 use catalog::remedies::Stack;
+use catalog::{CopyRoute, copy_route, is_pageable};
 use host::copies::{CopyPlace, Purpose};
 use report::units::{self, count, plural, time};
 
 use crate::facts::Device;
 use crate::{Facts, Finding, Level, Rule};
+
+use causes::{AUTOCAST, FUSED, by_ops, is_by_autocast, is_in_fused, of_ddp};
 
 /// Copies of less than this share of the busy time are not worth a word.
 const LEAST_SHARE: f64 = 0.01;
@@ -249,7 +254,7 @@ pub(super) fn serves(facts: &Facts<'_>) -> bool {
 /// From this many copies to the CPU in an iteration on they are those of a loop.
 const MANY: u64 = 100;
 /// A copy of fewer bytes takes as long as one of a single byte: it is its call that takes time.
-const SMALL: i64 = 4096;
+pub(crate) const SMALL: i64 = 4096;
 
 /// Whether copies to the GPU from pageable memory move so few bytes on average that pinned memory makes them no shorter, and
 /// save less than is worth it, a share of the window.
@@ -299,96 +304,38 @@ impl Sum {
     }
 }
 
-/// Casts of other ops, which are the model's own, below this share of those of autocast: then gradients are of the latter.
-const FEW: f64 = 0.1;
-const AUTOCAST: &str = "Autocast makes them: it casts 32-bit weights for the ops that it runs in 16 bits, and their gradients back. bf16 parameters avoid them; the optimizer must then keep a 32-bit copy of the weights.";
-
-/// Whether autocast makes nearly all of these casts.
-fn is_by_autocast(places: &[CopyPlace]) -> bool {
-    let sum = |each: fn(&CopyPlace) -> u64| places.iter().map(each).sum::<u64>();
-    let (all, own) = (sum(|place| place.count), sum(|place| place.n_autocast));
-    let others = all.saturating_sub(own).saturating_sub(sum(|place| place.n_gradients));
-    own > 0 && others as f64 <= FEW * own as f64
-}
-
-const FUSED: &str = "Most of that is in lines whose ops a fused kernel can replace (the table of fusions), which also removes these casts.";
-
-/// Whether most of these casts are made in lines of Python whose ops are advised to be fused: a norm computes in 32 bits.
-fn is_in_fused(facts: &Facts<'_>, places: &[CopyPlace]) -> bool {
-    let advised = || facts.triage.fuse.iter().filter(|row| !row.action.is_empty());
-    are_most(places, &|place| {
-        advised().any(|row| row.current_location.split("; ").any(|line| line == place.place))
-    })
-}
-
-/// Ops that convert what they add up to the type of their result.
-const REDUCTIONS: [&str; 2] = ["aten::sum", "aten::mean"];
-const REDUCED: &str = "Most of that is in sums or means, which convert their input to the dtype of the result. count_nonzero counts a mask without that, and torch.compile converts inside the sum.";
-
-/// Ops that write values out as often as they repeat them.
-const REPEATS: [&str; 3] = ["aten::repeat_interleave", "aten::repeat", "aten::tile"];
-const REPEATED: &str = "Most of that writes repeated values out (repeat_interleave, repeat): do it once where they do not change, or let the next op broadcast a view of expand().";
-
-/// What helps copies of which one kind of ops makes most.
-fn by_ops(purpose: Purpose, places: &[CopyPlace]) -> Option<&'static str> {
-    match purpose {
-        Purpose::Cast if are_most(places, &|at| REDUCTIONS.contains(&&*at.place)) => Some(REDUCED),
-        Purpose::Layout if are_most(places, &|at| REPEATS.contains(&&*at.place)) => Some(REPEATED),
-        _ => None,
-    }
-}
-
-/// Whether such places make most of these copies, by their time.
-fn are_most(places: &[CopyPlace], is_own: &dyn Fn(&CopyPlace) -> bool) -> bool {
-    let ns =
-        |own: &mut dyn Iterator<Item = &CopyPlace>| own.map(|place| place.device_ns).sum::<i64>();
-    ns(&mut places.iter().filter(|place| is_own(place))).saturating_mul(2) > ns(&mut places.iter())
-}
-
-/// Where DistributedDataParallel copies, and what helps (its documentation).
-const DDP: [(&str, &str, &str); 2] = [
-    (
-        "torch.distributed.ddp.reducer",
-        "of the reducer",
-        "DistributedDataParallel(gradient_as_bucket_view=True) keeps gradients in its buckets, so that they need no copy.",
-    ),
-    (
-        "DistributedDataParallel.forward",
-        "in DistributedDataParallel.forward",
-        "it sends rank 0's buffers (BatchNorm's running statistics) to all ranks before each forward pass. If each rank may keep its own, broadcast_buffers=False avoids that.",
-    ),
-];
-
-/// The exposed time of the copies that DistributedDataParallel makes, and what helps, where it makes most of them.
-fn of_ddp(facts: &Facts<'_>, purpose: Purpose, places: &[CopyPlace]) -> Option<(i64, String)> {
-    if purpose != Purpose::OnDevice {
-        return None;
-    }
-    // (Its annotation is around the whole forward pass: without a broadcast the copies are the model's.)
-    let recorded = &facts.details.collectives;
-    let broadcasts = facts.slices.names_with("roadcast").contains(&true)
-        || recorded.iter().any(|of| facts.details.texts.get(of.name).contains("broadcast"));
-    let rows = DDP.into_iter().take(if broadcasts { DDP.len() } else { 1 });
-    let own = rows.filter_map(|(prefix, whose, cure)| {
-        let own = places.iter().filter(|place| place.place.starts_with(prefix));
-        let (n, ns) = own.fold((0, 0_i64), |(n, ns), place| {
-            (n + place.count, ns.saturating_add(place.exposed_ns))
-        });
-        (n > 0).then_some((n, ns, whose, cure))
-    });
-    let own: Vec<(u64, i64, &str, &str)> = own.collect();
-    let all: u64 = places.iter().map(|place| place.count).sum();
-    let n: u64 = own.iter().map(|(n, ..)| n).sum();
-    if n.saturating_mul(2) < all.max(1) {
-        return None;
-    }
-    let exposed = own.iter().fold(0_i64, |sum, (_, ns, ..)| sum.saturating_add(*ns));
-    let each = own.iter().map(|(n, _, whose, cure)| format!("The {} {whose}: {cure}", count(*n)));
-    Some((exposed, each.collect::<Vec<_>>().join(" ")))
-}
-
 /// Places that a sentence names.
 const PLACES: usize = 2;
+
+/// From so many copies on, one that takes most of their time is told.
+const FEWEST: usize = 3;
+
+/// The one copy from or to pageable memory that takes most of the time of all, with its size and rate; empty where none does.
+fn largest(facts: &Facts<'_>, purpose: Purpose) -> String {
+    let route = match purpose {
+        Purpose::ToDevicePageable => CopyRoute::HostToDevice,
+        Purpose::ToHostPageable => CopyRoute::DeviceToHost,
+        _ => return String::new(),
+    };
+    let is_own = |one: &&host::links::GpuSlice| {
+        let name = facts.slices.name(&one.slice);
+        !one.is_kernel && copy_route(name) == route && is_pageable(name)
+    };
+    let own: Vec<_> = facts.gpu.slices.iter().filter(is_own).collect();
+    let all_ns: i64 = own.iter().map(|one| one.slice.dur_ns()).sum();
+    let most = own.iter().max_by_key(|one| one.slice.dur_ns());
+    let most =
+        most.filter(|one| own.len() >= FEWEST && one.slice.dur_ns().saturating_mul(2) > all_ns);
+    let size =
+        |one: &&&host::links::GpuSlice| facts.details.copied_bytes(one.slice.row)?.try_into().ok();
+    most.and_then(|one| Some((one.slice.dur_ns(), size(&one)?))).map_or_else(
+        String::new,
+        |(ns, bytes): (i64, u64)| {
+            let gb_per_s = bytes as f64 / ns.max(1) as f64;
+            format!(" One of {} takes {} ({gb_per_s:.1} GB/s).", units::bytes(bytes), time(ns))
+        },
+    )
+}
 
 /// Where most of them are made.
 fn places(facts: &Facts<'_>, purpose: Purpose, all: u64) -> String {
@@ -398,12 +345,13 @@ fn places(facts: &Facts<'_>, purpose: Purpose, all: u64) -> String {
         n => format!("{} ({})", place.place, count(n)),
     });
     let named: Vec<String> = named.collect();
+    let largest = largest(facts, purpose);
     match (named.is_empty(), places.len().saturating_sub(PLACES)) {
-        (true, _) => String::new(),
-        (false, 0) => format!(" Made in {}.", named.join(" and ")),
+        (true, _) => largest,
+        (false, 0) => format!(" Made in {}.{largest}", named.join(" and ")),
         (false, more) => {
             format!(
-                " Made in {} and {}.",
+                " Made in {} and {}.{largest}",
                 named.join(", "),
                 plural(more as u64, "other place", "other places")
             )
@@ -463,28 +411,4 @@ fn words(purpose: Purpose) -> Option<(&'static str, &'static str, &'static str)>
         | Purpose::KernelSameDtype
         | Purpose::Same => return None,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ops_that_make_most_of_the_time_have_advice_of_their_own() {
-        let place = |place: &str, device_ns: i64| CopyPlace {
-            place: place.to_owned(),
-            count: 1,
-            n_autocast: 0,
-            n_gradients: 0,
-            n_sums: 0,
-            device_ns,
-            exposed_ns: device_ns,
-        };
-        let of = |purpose, most: &str| by_ops(purpose, &[place("aten::to", 40), place(most, 60)]);
-        assert_eq!(of(Purpose::Layout, "aten::repeat_interleave"), Some(REPEATED));
-        assert_eq!(of(Purpose::Layout, "aten::sum"), None);
-        assert_eq!(of(Purpose::Cast, "aten::sum"), Some(REDUCED));
-        let few = [place("aten::to", 60), place("aten::sum", 40)];
-        assert_eq!(by_ops(Purpose::Cast, &few), None);
-    }
 }

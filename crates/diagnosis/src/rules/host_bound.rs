@@ -14,6 +14,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     found.extend(super::cpu_work::check(facts));
     for device in facts.devices() {
         found.extend(super::in_annotations::check(facts, &device));
+        found.extend(super::unrecorded::check(facts, &device));
         found.extend(super::one_call::check(facts, &device));
         found.extend(super::ddp_buffers::check(&device));
         found.extend(super::without_launch::check(&device));
@@ -70,11 +71,10 @@ fn late(facts: &Facts<'_>) -> Vec<Finding> {
             let (left_ns, _, in_graph) =
                 super::launch_bound::without_graph_launch(&device, (late, late_pct));
             let places = if in_graph.is_empty() { device.where_it_waits() } else { String::new() };
-            let bound_ns = left_ns.saturating_add(device.unexplained_but_late_ns());
             let work = device.one_work();
             let bound_ns = match work {
-                Some(work) => bound_ns.min(device.saved_without_work_ns(work)),
-                None => bound_ns,
+                Some(work) => left_ns.min(device.saved_without_work_ns(work)),
+                None => left_ns,
             };
             let observation = format!(
                 "{} is idle for {} because the CPU launches the next work late ({} of {}).",

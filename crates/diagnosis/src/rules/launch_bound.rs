@@ -55,7 +55,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 .confidence(device.confidence_of_launches())
                 .means(
                     format!(
-                        "Fewer or cheaper launches would shorten the wait.{in_graph}{} {places}{}",
+                        "Fewer launches, or cheaper ones, would shorten the wait.{in_graph}{} {places}{}",
                         facts.in_one_iteration(&LATE),
                         device.costs_unrecorded()
                     )

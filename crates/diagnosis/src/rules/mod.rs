@@ -39,6 +39,7 @@ mod slow_transfer;
 mod steps;
 mod sync;
 mod training_mode;
+mod unrecorded;
 mod without_launch;
 mod without_profiler;
 

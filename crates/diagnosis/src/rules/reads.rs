@@ -72,8 +72,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             names.join(" and "),
             places(&rows),
             match idle_ns {
-                0 => "it has work throughout".to_owned(),
-                ns => format!("it is idle for {} during them", time(ns)),
+                0 => "the GPU has work throughout".to_owned(),
+                ns => format!("the GPU is idle for {} during these reads", time(ns)),
             }
         );
         let finding = Finding::fact(

@@ -81,7 +81,7 @@ pub(super) fn slow_products(facts: &Facts<'_>) -> Option<Finding> {
     }
     let Slow { own, best } = most;
     let text = format!(
-        "{} {} in {} reaches {:.1} TFLOP/s in {} ({}); {}, with no more operations, reaches {:.1}.",
+        "{} {} in {} reaches {:.1} TFLOP/s in {} ({}); {}, with no more operations, reaches {:.1} TFLOP/s.",
         own.name,
         own.dims,
         own.format,

@@ -56,12 +56,12 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             let is_more = until_next_ns as f64 - covered as f64 >= LEAST_SHARE * window;
             let cost = match covered {
                 _ if is_more => format!(
-                    "{gpu} is idle for {} from them to its next work, {} of it in or right after them",
+                    "{gpu} is idle for {} before its next work, {} of it during or right after these calls",
                     time(until_next_ns),
                     time(covered)
                 ),
-                0 => format!("{gpu} is never idle in or after them"),
-                ns => format!("{gpu} is idle for {} in or right after them", time(ns)),
+                0 => format!("{gpu} is never idle during or after these calls"),
+                ns => format!("{gpu} is idle for {} during or right after these calls", time(ns)),
             };
             let text = format!(
                 "The CPU waits for the GPU in {} for {}; {cost}{}.",

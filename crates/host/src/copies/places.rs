@@ -21,6 +21,8 @@ pub struct CopyPlace {
     pub n_gradients: u64,
     /// Those of a product that adds to a tensor (`aten::addmm` and the like), which copies that one first.
     pub n_sums: u64,
+    /// GPU time of those whose source is a view that repeats values, as `expand` makes it.
+    pub repeats_ns: i64,
     /// GPU time, in ns.
     pub device_ns: i64,
     /// The part of it in which nothing else runs on the device, in ns.
@@ -43,6 +45,7 @@ pub(super) fn places(slices: &Slices<'_>, made: Vec<Made>) -> BTreeMap<Purpose, 
             n_autocast: 0,
             n_gradients: 0,
             n_sums: 0,
+            repeats_ns: 0,
             device_ns: 0,
             exposed_ns: 0,
         });
@@ -51,6 +54,8 @@ pub(super) fn places(slices: &Slices<'_>, made: Vec<Made>) -> BTreeMap<Purpose, 
         sum.n_autocast += u64::from(around.is_some_and(is_autocast));
         sum.n_gradients += u64::from(around == Some(CAST_BACKWARD));
         sum.n_sums += u64::from(around.is_some_and(|op| ADDS_TO.contains(&op)));
+        let repeats_ns = if one.repeats { one.device_ns } else { 0 };
+        sum.repeats_ns = sum.repeats_ns.saturating_add(repeats_ns);
         sum.device_ns = sum.device_ns.saturating_add(one.device_ns);
         sum.exposed_ns = sum.exposed_ns.saturating_add(one.exposed_ns);
     }

@@ -100,6 +100,19 @@ pub(super) fn purpose(
     by_inputs(details, op).unwrap_or(Purpose::KernelUnknown)
 }
 
+/// Whether the source of a copy is a view that repeats values, as `expand` makes it: one of its strides is 0.
+pub(super) fn repeats(details: &Details, op: &HostSlice) -> bool {
+    let Some(inputs) = details.inputs(op.row) else { return false };
+    let source = |json: &str| -> Option<Vec<i64>> {
+        let all: Vec<Value> = serde_json::from_str(json).ok()?;
+        all.get(1)?.as_array()?.iter().map(Value::as_i64).collect()
+    };
+    let dims = source(details.texts.get(inputs.dims));
+    let strides = details.strides(op.row).and_then(source);
+    let mut sizes = dims.into_iter().flatten().zip(strides.into_iter().flatten());
+    sizes.any(|(n, stride)| n > 1 && stride == 0)
+}
+
 fn by_inputs(details: &Details, op: &HostSlice) -> Option<Purpose> {
     let inputs = details.inputs(op.row)?;
     let list = |json: &str| serde_json::from_str::<Vec<Value>>(json).ok();

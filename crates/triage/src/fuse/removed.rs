@@ -228,7 +228,19 @@ impl<'a> Fusion<'a> {
     }
 
     fn exposed_ns(&self, at: u32) -> i64 {
-        self.ground.exposed_ns.get(at as usize).copied().unwrap_or_default()
+        let ns = self.ground.exposed_ns.get(at as usize).copied().unwrap_or_default();
+        ns.saturating_sub(self.waits_ns(at)).max(0)
+    }
+
+    /// How long a slice runs beside the one ahead of it on its stream: a kernel that starts before that ends (a dependent launch) waits for
+    /// it, which is no work of its own.
+    fn waits_ns(&self, at: u32) -> i64 {
+        let gpu = self.lanes.gpu;
+        let own = gpu.slice(at as usize);
+        let ahead = at.checked_sub(1).map(|before| gpu.slice(before as usize));
+        let ahead = ahead.filter(|ahead| ahead.stream == own.stream);
+        let until_ns = ahead.map_or(own.start_ns, |ahead| ahead.end_ns().min(own.end_ns()));
+        until_ns.saturating_sub(own.start_ns).max(0)
     }
 
     /// Whether a slice is communication that no fused kernel replaces.

@@ -18,9 +18,9 @@ const LAUNCH_NS: i64 = 50_000;
 pub(crate) const PAUSE_PCT: i64 = 10;
 
 /// Idle time lies in a part of the window if this share of it does, in percent.
-const CONFINED_PCT: i64 = 95;
+const CONFINED_PCT: i64 = 75;
 /// Such a part is this share of the window at most, in percent.
-const PART_PCT: i64 = 30;
+const PART_PCT: i64 = 25;
 
 /// A wait leaves the GPU idle if it is so for this share of it, in percent.
 const WAITED_PCT: f64 = 10.0;
@@ -244,35 +244,30 @@ impl Gaps {
         found
     }
 
-    /// Where nearly all of the idle time lies, if that is a small part of the window at its begin or end: how much, in ns, how long the part
-    /// is, and whether it is at the begin.
-    pub(crate) fn confined(&self) -> Option<(i64, i64, bool)> {
+    /// Where most of the idle time lies, if that is a small part of the window: how much, in ns, and the shortest such part.
+    pub(crate) fn confined(&self) -> Option<(i64, Interval)> {
         let (from_ns, to_ns) = self.window?;
-        let sum = |gaps: &mut dyn Iterator<Item = &Gap>| gaps.map(Gap::ns).sum::<i64>();
-        let all_ns = sum(&mut self.all.iter());
+        let all_ns = self.all.iter().map(Gap::ns).sum::<i64>();
         let least_ns = all_ns.saturating_mul(CONFINED_PCT) / 100;
-        // The gap with which so much has come.
-        let reaching = |gaps: &mut dyn Iterator<Item = Gap>| {
-            let sums = gaps.scan(0_i64, |ns, gap| {
-                *ns = ns.saturating_add(gap.ns());
-                Some((*ns, gap))
-            });
-            sums.skip_while(|(ns, _)| *ns < least_ns).map(|(_, gap)| gap).next()
-        };
-        let first = reaching(&mut self.all.iter().copied())?;
-        let last = reaching(&mut self.all.iter().rev().copied())?;
-        let parts = [
-            (first.times.1.saturating_sub(from_ns), true),
-            (to_ns.saturating_sub(last.times.0), false),
-        ];
-        let (part_ns, at_begin) = parts.into_iter().min()?;
-        let inside = |gap: &&Gap| match at_begin {
-            true => gap.times.1 <= first.times.1,
-            false => gap.times.0 >= last.times.0,
-        };
-        let is_small =
-            part_ns.saturating_mul(100) <= to_ns.saturating_sub(from_ns).saturating_mul(PART_PCT);
-        is_small.then(|| (sum(&mut self.all.iter().filter(inside)), part_ns, at_begin))
+        // From each gap on, up to the one with which so much has come.
+        let (mut begin, mut sum_ns) = (0, 0_i64);
+        let mut found: Option<(i64, Interval)> = None;
+        for gap in &self.all {
+            sum_ns = sum_ns.saturating_add(gap.ns());
+            while let Some(first) = self.all.get(begin).filter(|_| sum_ns >= least_ns) {
+                let part = (first.times.0, gap.times.1);
+                let length = |(from, to): Interval| to.saturating_sub(from);
+                if found.is_none_or(|(_, best)| length(part) < length(best)) {
+                    found = Some((sum_ns, part));
+                }
+                sum_ns -= first.ns();
+                begin += 1;
+            }
+        }
+        found.filter(|(_, (from, to))| {
+            let window_ns = to_ns.saturating_sub(from_ns);
+            to.saturating_sub(*from).saturating_mul(100) <= window_ns.saturating_mul(PART_PCT)
+        })
     }
 
     /// The calls in which the CPU waits and the GPU is idle, in or right after them, for [`WAITED_PCT`] of their time or more. (A wait that the

@@ -87,18 +87,17 @@ impl Device<'_, '_> {
         text + &gaps
     }
 
-    /// That nearly all of the idle time lies at one end of the window, where no gap is told by itself.
+    /// That most of the idle time lies in a small part of the window, where no gap is told by itself.
     fn confined(&self) -> String {
         let is_much = percent(self.explained.idle_ns, self.explained.window_ns) >= TOLD_PCT;
-        let Some((ns, part_ns, at_begin)) = self.gaps.confined().filter(|_| is_much) else {
+        let Some((ns, (from_ns, to_ns))) = self.gaps.confined().filter(|_| is_much) else {
             return String::new();
         };
         format!(
-            " {} of the idle time lies in the {} {} of {}.",
+            " {} of the idle time lies in {}, from {} on.",
             units::time(ns),
-            if at_begin { "first" } else { "last" },
-            units::time(part_ns),
-            self.window()
+            units::time(to_ns.saturating_sub(from_ns)),
+            units::time(from_ns.saturating_sub(self.zero_ns))
         )
     }
 
@@ -166,7 +165,7 @@ impl Device<'_, '_> {
                 "; for {part} the CPU is in compiled code, between its recorded ops and runtime calls."
             ),
             Cause::Runtime => format!("; for {part} the CPU is in runtime calls."),
-            Cause::Unknown => format!("; no op, call or frame of the CPU is recorded for {part}."),
+            Cause::Unknown => format!("; nothing is recorded on the CPU for {part}."),
         }
     }
 

@@ -70,7 +70,7 @@ pub(super) fn composition(
         |word: &str| if of.is_empty() { word.to_owned() } else { word.to_ascii_lowercase() };
     let (first, ns) = *categories.first()?;
     let (title, names) = match first {
-        Category::Other => ("kernels of no known category", unknown_kernels(tables, total_ns)),
+        Category::Other => ("uncategorised kernels", unknown_kernels(tables, total_ns)),
         _ => (first.title(), String::new()),
     };
     if bare_ns == 0 && categories.get(1).is_none_or(|(_, ns)| *ns == 0) {

@@ -101,6 +101,29 @@ fn an_all_reduce_stays_and_only_its_norm_is_saved() {
 }
 
 #[test]
+fn a_norm_that_waits_for_the_all_reduce_ahead_of_it_has_no_work_meanwhile() {
+    // An all-reduce of 40 µs; the norm starts and ends so many ns after it starts.
+    let saved = |(from, to): (i64, i64)| {
+        let mut fixture = Fixture::default();
+        let kernels = [(ALL_REDUCE, 0, 40_000), (RMS_NORM, from, to), (GEMM, 90_000, 100_000)];
+        for ((name, from, to), link) in kernels.into_iter().zip(1_i64..) {
+            let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).at(link, 1).link(link);
+            fixture.push(launch);
+            fixture.push(kernel(name).at(1_000_000 + from, to - from).link(link));
+        }
+        let mut run = open(Platform::Rocm, Some(Framework::Vllm));
+        run.facts.platform = Platform::Rocm;
+        let stage = |_| Stage::Decode;
+        let found = advised(&fixture.finish(), stage, |_| None, &of(Framework::Vllm), &run);
+        found.rows.iter().filter_map(|row| row.savings_bound_ns).max()
+    };
+    assert_eq!(saved((40_000, 80_000)), Some(40_000));
+    // A dependent launch: it starts early, and works when the all-reduce is over.
+    assert_eq!(saved((2_000, 80_000)), Some(40_000));
+    assert_eq!(saved((2_000, 45_000)), Some(5_000));
+}
+
+#[test]
 fn what_a_fused_kernel_still_takes_is_no_saving() {
     let rms = advice_for(
         &[POW, MEAN, ADD_NUMBER, RSQRT, MUL],

@@ -1,0 +1,35 @@
+//! M3, where nothing is recorded on the CPU while the device is idle: what stands before and after tells where to look.
+
+use report::units::{percent, time};
+use triage::WallPart;
+
+use crate::facts::Device;
+use crate::{Confidence, Facts, Finding, Level, Rule};
+
+/// From this share of the window on.
+const LEAST_SHARE: f64 = 0.03;
+
+/// What the finding says of a device.
+pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
+    let row = device.wall(WallPart::Unexplained)?;
+    let share = row.share_pct / 100.0;
+    if share < LEAST_SHARE || !device.is_told() || device.cold().is_some() {
+        return None;
+    }
+    let silence = device.silence()?;
+    let observation = format!(
+        "{} is idle for {} ({} of {}) while nothing is recorded on the CPU that explains it, {}.",
+        device.title(),
+        time(silence.ns),
+        percent(row.share_pct),
+        facts.whole(),
+        silence.place
+    );
+    let finding = Finding::fact(Rule::HostBound, "unrecorded", observation)
+        .level(Level::of_share(share))
+        .confidence(Confidence::Medium)
+        .on(device.name)
+        .bound(silence.ns)
+        .with("wall", "idle time in which nothing is recorded on the CPU", time(silence.ns));
+    Some(finding.means(silence.lengths.trim_start()))
+}
