@@ -12,6 +12,7 @@ pub(crate) mod copies;
 mod cpu_work;
 pub(crate) mod data_loader;
 mod ddp_buffers;
+mod doubles;
 mod equal_kernels;
 mod flops;
 mod gaps;
@@ -69,6 +70,7 @@ fn check(rule: Rule) -> fn(&Facts<'_>) -> Vec<Finding> {
         Rule::Precision => precision::check,
         Rule::Occupancy => occupancy::check,
         Rule::Bandwidth => bandwidth::check,
+        Rule::Doubles => doubles::check,
         Rule::KernelChoice => kernel_choice::check,
         Rule::KnownCode => known_code::check,
         Rule::EqualKernels => equal_kernels::check,
