@@ -237,6 +237,7 @@ fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
         (Rule::Allocator, "grows") => &[],
         (Rule::Allocator, _) => &["steady-sizes"],
         (Rule::Doubles, _) => &["float32"],
+        (Rule::GrowingCat, _) => &["one-cat"],
         (Rule::Memory, "growth") => &[RELEASE_TENSORS],
         _ => &[],
     }

@@ -1,4 +1,4 @@
-//! Rules about what ops were called with: 64-bit floats (M24).
+//! Rules about what ops were called with: 64-bit floats (M24), and a tensor that grows by `aten::cat` (M25).
 
 #![allow(clippy::unwrap_used, reason = "a test: helpers fail as the tests do")]
 
@@ -158,4 +158,77 @@ fn float64_that_is_meant_or_that_no_kernel_computes_is_not_told() {
     let late = run(&points(), A100, 1_000_000);
     let own = told(&late, "M24").unwrap();
     assert!(own.is_aside && own.bound_ns.is_none(), "{own:?}");
+}
+
+/// A run with a product and calls of `aten::cat` with these sizes, of a length in us.
+fn cats(calls: &[(String, i64)], every_ns: i64) -> Diagnosis {
+    let of =
+        |(dims, us): &(String, i64)| call(&["aten::cat"], dims, r#"["TensorList","Scalar"]"#, *us);
+    let mut all: Vec<Call> = calls.iter().map(of).collect();
+    all.insert(0, call(&["aten::mm"], "[[4096,4096],[4096,4096]]", BF16, 500));
+    run(&all, A100, every_ns)
+}
+
+/// Six calls that append `rows` to what the call before made of it, along a dimension of three.
+fn growing(rows: i64, dimension: usize) -> Vec<(String, i64)> {
+    let sizes = |n: i64| {
+        let mut sizes = [1, 16, 32];
+        sizes[dimension] = n;
+        format!("[{},{},{}]", sizes[0], sizes[1], sizes[2])
+    };
+    let of = |n: i64| (format!("[[{},{}],[]]", sizes(100 + n * rows), sizes(rows)), 10 * (n + 1));
+    (0..6).map(of).collect()
+}
+
+#[test]
+fn a_tensor_that_grows_by_cat_is_told_with_all_but_its_last_copy() {
+    let found = cats(&growing(64, 0), 10_000);
+    let own = told(&found, "M25").unwrap();
+    assert_eq!(
+        own.observation,
+        "6 aten::cat append to the result of an earlier one, and copy it again: 210 µs of GPU time. The last, of [[420,16,32],[64,16,32]], \
+         takes 60.0 µs."
+    );
+    // 10 + 20 + 30 + 40 + 50 us.
+    assert_eq!(own.bound_ns, Some(150_000));
+    let action = found.actions.iter().find(|action| action.remedy == "one-cat").unwrap();
+    assert_eq!((action.rule.as_str(), action.bound_ns), ("M25", 150_000));
+}
+
+#[test]
+fn two_tensors_that_grow_in_one_loop_are_two_chains() {
+    let (rows, others) = (growing(64, 0), growing(7, 1));
+    let both: Vec<_> = rows.into_iter().zip(others).flat_map(|(a, b)| [a, b]).collect();
+    let found = cats(&both, 10_000);
+    let own = told(&found, "M25").unwrap();
+    assert!(own.observation.starts_with("12 aten::cat append"), "{}", own.observation);
+    assert_eq!(own.bound_ns, Some(300_000));
+    // One that takes less than a tenth is left out.
+    let mut all = growing(64, 0);
+    all.extend(growing(7, 1).into_iter().map(|(dims, _)| (dims, 1)));
+    let found = cats(&all, 10_000);
+    assert!(told(&found, "M25").unwrap().observation.starts_with("6 aten::cat"));
+}
+
+#[test]
+fn cats_that_do_not_grow_or_grow_by_a_token_are_not_told() {
+    let is_told = |calls: &[(String, i64)]| told(&cats(calls, 10_000), "M25").is_some();
+    assert!(is_told(&growing(64, 1)));
+    assert!(is_told(&growing(1, 0)), "one row after the other");
+    assert!(!is_told(&growing(1, 1)), "keys and values of a decoder");
+    assert!(!is_told(&growing(64, 2)), "features of a layer, between those of others");
+    assert!(!is_told(&growing(64, 0)[..3]), "too few");
+    let same = vec![growing(64, 0)[3].clone(); 6];
+    assert!(!is_told(&same), "equal calls");
+    let mut other = growing(64, 0);
+    for (n, (dims, _)) in other.iter_mut().enumerate() {
+        *dims = format!("[[[{},16,32],[64,16,32]],[]]", 100 + 50 * n);
+    }
+    assert!(!is_told(&other), "no result of another call");
+    let unknown: Vec<_> =
+        growing(64, 0).into_iter().map(|(_, us)| ("[[],[]]".to_owned(), us)).collect();
+    assert!(!is_told(&unknown), "sizes of lists are not recorded");
+    let mut little = growing(64, 0);
+    little.insert(0, ("[[[8,8],[9,8]],[]]".to_owned(), 20_000));
+    assert!(!is_told(&little), "0.7% of the wall time");
 }

@@ -755,6 +755,15 @@ pub(super) const REMEDIES: &[Remedy] = &[
         gates: GPU_CODE,
     },
     Remedy {
+        id: "one-cat",
+        what: "one torch.cat",
+        action: "Collect the parts in a list and call torch.cat once, after the loop. Where the loop needs the whole, write the parts into \
+                 a tensor of its final size.",
+        why: "Each call copies what the one before has copied.",
+        check: "In a new trace, aten::cat takes less time.",
+        gates: GPU_CODE,
+    },
+    Remedy {
         id: "earlier-launches",
         what: "less work on the CPU before launches",
         action: "Shorten what the CPU does before these launches: move it out of the step, into another process, or launch ahead of \

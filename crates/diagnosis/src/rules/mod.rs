@@ -17,6 +17,7 @@ mod equal_kernels;
 mod flops;
 mod gaps;
 mod graphs;
+mod growing_cat;
 mod hidden_launches;
 mod host_bound;
 mod in_annotations;
@@ -71,6 +72,7 @@ fn check(rule: Rule) -> fn(&Facts<'_>) -> Vec<Finding> {
         Rule::Occupancy => occupancy::check,
         Rule::Bandwidth => bandwidth::check,
         Rule::Doubles => doubles::check,
+        Rule::GrowingCat => growing_cat::check,
         Rule::KernelChoice => kernel_choice::check,
         Rule::KnownCode => known_code::check,
         Rule::EqualKernels => equal_kernels::check,
