@@ -241,6 +241,8 @@ fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
         (Rule::Allocator, "retries") => &["lower-peak"],
         (Rule::Allocator, "grows") => &[],
         (Rule::Allocator, _) => &["steady-sizes"],
+        (Rule::Doubles, _) => &["float32"],
+        (Rule::GrowingCat, _) => &["one-cat"],
         (Rule::Memory, "growth") => &[RELEASE_TENSORS],
         _ => &[],
     }

@@ -77,6 +77,10 @@ rules! {
     Bandwidth "M21" "Limited by memory bandwidth";
     /// The profiler's own cost.
     Profiler "M23" "Cost of profiling";
+    /// Work on 64-bit floats.
+    Doubles "M24" "64-bit floats";
+    /// A tensor that is copied each time it grows.
+    GrowingCat "M25" "A tensor that grows";
     /// Kernels that do not suit the device or the shapes.
     KernelChoice "kernel_choice" "Kernels that do not suit the GPU or the sizes";
     /// Functions of libraries that cost time for a known reason.

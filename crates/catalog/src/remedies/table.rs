@@ -52,6 +52,9 @@ const EARLIER: Gates = Gates {
     ..OPEN
 };
 
+/// Code of the user on a GPU, whatever launches it.
+const GPU_CODE: Gates = Gates { platforms: KNOWN_GPU, stacks: OWN_CODE, ..OPEN };
+
 /// Every remedy.
 pub(super) const REMEDIES: &[Remedy] = &[
     Remedy {
@@ -742,6 +745,23 @@ pub(super) const REMEDIES: &[Remedy] = &[
         why: "A copy from pageable memory blocks the CPU.",
         check: "In a new trace, the copies are named \"Pinned -> Device\", or there are none.",
         gates: Gates { pinned: Some(false), to_device: Some(true), ..OPEN },
+    },
+    Remedy {
+        id: "float32",
+        what: "32-bit floats",
+        action: "Make these tensors float32, or the model's dtype, before they go to the GPU or where they first become float64.",
+        why: "What is computed with a float64 tensor is float64, too.",
+        check: "In a new trace, no large input of an op is of type double.",
+        gates: GPU_CODE,
+    },
+    Remedy {
+        id: "one-cat",
+        what: "one torch.cat",
+        action: "Collect the parts in a list and call torch.cat once, after the loop. Where the loop needs the whole, write the parts into \
+                 a tensor of its final size.",
+        why: "Each call copies what the one before has copied.",
+        check: "In a new trace, aten::cat takes less time.",
+        gates: GPU_CODE,
     },
     Remedy {
         id: "earlier-launches",

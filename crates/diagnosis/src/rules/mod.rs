@@ -12,10 +12,12 @@ pub(crate) mod copies;
 mod cpu_work;
 pub(crate) mod data_loader;
 mod ddp_buffers;
+mod doubles;
 mod equal_kernels;
 mod flops;
 mod gaps;
 mod graphs;
+mod growing_cat;
 mod hidden_launches;
 mod host_bound;
 mod in_annotations;
@@ -70,6 +72,8 @@ fn check(rule: Rule) -> fn(&Facts<'_>) -> Vec<Finding> {
         Rule::Precision => precision::check,
         Rule::Occupancy => occupancy::check,
         Rule::Bandwidth => bandwidth::check,
+        Rule::Doubles => doubles::check,
+        Rule::GrowingCat => growing_cat::check,
         Rule::KernelChoice => kernel_choice::check,
         Rule::KnownCode => known_code::check,
         Rule::EqualKernels => equal_kernels::check,
