@@ -120,7 +120,7 @@ fn a_norm_that_waits_for_the_all_reduce_ahead_of_it_has_no_work_meanwhile() {
     assert_eq!(saved((40_000, 80_000)), Some(40_000));
     // A dependent launch: it starts early, and works when the all-reduce is over.
     assert_eq!(saved((2_000, 80_000)), Some(40_000));
-    assert_eq!(saved((2_000, 45_000)), Some(5_000));
+    assert_eq!(saved((2_000, 60_000)), Some(20_000));
 }
 
 #[test]
