@@ -34,6 +34,8 @@ const STATIC_CACHE: &str = "static-cache";
 /// The one that adapters switch off.
 const PREFILL_GRAPH: &str = "sglang-prefill-graph";
 
+/// The one that halves what is sent.
+const FEWER_GRADIENTS: &str = "fewer-gradients";
 /// The one that saves memory and no time.
 const RELEASE_TENSORS: &str = "release-tensors";
 
@@ -195,7 +197,7 @@ fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
         (Rule::HostBound, "in_annotations") if in_range_of_pass(facts, finding) => {
             &["larger-graphs"]
         }
-        (Rule::HostBound, "in_annotations") => &["larger-graphs", "earlier-launches"],
+        (Rule::HostBound, "in_annotations") => &["beside-graphs", "earlier-launches"],
         (Rule::HostBound, "unrecorded") if facts.host.python.n == 0 => &["record-stacks"],
         (Rule::HostBound, "unrecorded") => &["record-ranges"],
         (Rule::LaunchBound | Rule::HostBound, _) if updates_late(facts) => BY_UPDATES,
@@ -206,10 +208,10 @@ fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
         (Rule::HostBound, _) if launches_late(facts, finding) => BY_LAUNCHES,
         (Rule::HostBound, _) => &[
             "sglang-prefill-graph",
-            "larger-graphs",
             "vllm-batch-graph",
             "vllm-compiled-graph",
             "sglang-batch-graph",
+            "beside-graphs",
             "earlier-launches",
         ],
         (Rule::Sync, "sync_bound") if small_reads(facts).is_some() => &["copy-once"],
@@ -232,6 +234,14 @@ fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
         (Rule::LateRank, _) => &["even-ranks"],
         (Rule::Communication, "waiting") => &[],
         (Rule::Communication, _) if exchanges(facts, finding) => &["split-exchange"],
+        // (Its reducer starts each all-reduce when a bucket is full: only fewer bytes take less time.)
+        (Rule::Communication, _) if by_ddp(facts) => {
+            if sends_f32(facts, finding) {
+                &["fewer-gradients"]
+            } else {
+                &[]
+            }
+        }
         // (What is waiting is told apart there.)
         (Rule::Communication, _) if is_matched(facts, finding) => &["earlier-transfer"],
         (Rule::Communication, _) => &["earlier-communication"],
@@ -295,6 +305,30 @@ fn exchanges(facts: &Facts<'_>, finding: &Finding) -> bool {
         }
     }
     own_ns.saturating_mul(2) > all_ns
+}
+
+/// Whether DistributedDataParallel runs.
+fn by_ddp(facts: &Facts<'_>) -> bool {
+    let parts = ["torch.distributed.ddp.reducer", "DistributedDataParallel.forward"];
+    parts.iter().any(|part| facts.slices.names_with(part).contains(&true))
+}
+
+/// Whether most of the communication of the device is of 32-bit floats, by the names of its kernels.
+fn sends_f32(facts: &Facts<'_>, finding: &Finding) -> bool {
+    let Some(device) = facts.device_of(finding) else { return false };
+    let is_f32 = facts.trace.strings.marked(&|name| {
+        let name = name.to_ascii_lowercase();
+        name.contains("sum_f32") || name.contains("sum_float")
+    });
+    let own = device.slices().filter(|one| one.is_communication);
+    let (mut f32_ns, mut all_ns) = (0_i64, 0_i64);
+    for one in own {
+        let ns = one.slice.dur_ns();
+        all_ns = all_ns.saturating_add(ns);
+        let is_own = is_f32[facts.trace.name(one.slice.row).0 as usize];
+        f32_ns = f32_ns.saturating_add(if is_own { ns } else { 0 });
+    }
+    f32_ns.saturating_mul(2) > all_ns
 }
 
 /// Whether an engine's own kernels do most of the communication of the device.
@@ -384,6 +418,7 @@ fn of_finding(
         hypothesis,
         bound_ns: match remedy.id {
             RELEASE_TENSORS => 0,
+            FEWER_GRADIENTS => facts.device_of(finding)?.sooner_without_communication_ns() / 2,
             _ => finding.bound_ns?,
         },
         bound_pct: 0.0,
@@ -401,7 +436,7 @@ fn of_finding(
 
 /// What to do about the kernel that most late launches are of, where a remedy is about the work before launches in general.
 fn late_kernel(facts: &Facts<'_>, finding: &Finding, remedy: &str) -> Option<String> {
-    let is_general = matches!(remedy, "earlier-launches" | "larger-graphs");
+    let is_general = matches!(remedy, "earlier-launches" | "larger-graphs" | "beside-graphs");
     let device =
         facts.device_of(finding).filter(|_| finding.verdict == "host_bound" && is_general)?;
     Some(device.late_kernel()?.action())

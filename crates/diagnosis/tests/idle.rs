@@ -21,8 +21,13 @@ fn found<'a>(diagnosis: &'a Diagnosis, rule: &str) -> Vec<&'a Finding> {
 
 #[test]
 fn idle_time_in_an_annotation_of_the_program_names_it() {
-    let with = |annotation: Option<(&str, i64)>| {
+    let of = |annotation: Option<(&str, i64)>, by_graph: bool| {
         let mut fixture = Fixture::default();
+        if by_graph {
+            let call = slice("cuda_runtime", "cudaGraphLaunch").at(-10_000, 2_000).on(1, 1);
+            fixture.push(call.link(99));
+            fixture.push(kernel("gemm").at(-6_000, 1_000).link(99));
+        }
         for n in 0..3_i64 {
             let at = n * 10 * MS;
             launch(&mut fixture, "gemm", n + 1, at, at + 4_000, 2 * MS);
@@ -33,6 +38,10 @@ fn idle_time_in_an_annotation_of_the_program_names_it() {
         }
         diagnosis(fixture)
     };
+    let with = |annotation| of(annotation, false);
+    // Beside graphs, too: none can hold work that launches nothing.
+    let graphs = of(Some(("evaluate", 1)), true);
+    assert_eq!(graphs.actions.first().map(|one| one.remedy), Some("beside-graphs"));
     let own = with(Some(("evaluate", 1)));
     let headline = own.headline.as_deref().unwrap();
     let expected = "The GPU is idle in evaluate, where no op, call or frame is recorded, for 72";
@@ -307,6 +316,27 @@ fn an_all_to_all_is_hidden_by_other_inputs_alone() {
     };
     assert_eq!(with("c10d::alltoall_base_"), Some("split-exchange"));
     assert_eq!(with("c10d::allreduce_"), Some("earlier-communication"));
+}
+
+#[test]
+fn of_gradients_that_are_sent_as_soon_as_they_can_be_fewer_bytes_are_advised() {
+    // Four times a product and an all-reduce of 1 ms behind it.
+    let with = |range: &str, reduce: &str| {
+        let mut fixture = Fixture::default();
+        for n in 0..4_i64 {
+            let (called, at) = (n * 20_000, n * 4 * MS + 4_000);
+            launch(&mut fixture, "gemm", 2 * n + 1, called, at, 3 * MS);
+            fixture.push(slice("cpu_op", range).at(called + 5_000, 10_000).on(1, 1));
+            launch(&mut fixture, reduce, 2 * n + 2, called + 7_000, at + 3 * MS, MS);
+        }
+        let action = diagnosis(fixture).actions.into_iter().find(|one| one.rule == "M10");
+        action.map(|one| (one.remedy, one.bound_ns))
+    };
+    let ddp = "torch.distributed.ddp.reducer::copy_bucket_to_grad";
+    assert_eq!(with(ddp, REDUCE), Some(("fewer-gradients", 2 * MS)), "half of 4 ms");
+    assert_eq!(with(ddp, &REDUCE.replace("f32", "bf16")), None, "16 bits are sent already");
+    let own = with("c10d::allreduce_", REDUCE);
+    assert_eq!(own.map(|(remedy, _)| remedy), Some("earlier-communication"));
 }
 
 #[test]

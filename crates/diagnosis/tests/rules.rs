@@ -190,12 +190,15 @@ fn a_pass_that_is_slow_on_the_cpu_while_its_work_is_queued_is_not_the_slowest() 
 #[test]
 fn a_cpu_that_launches_too_late_for_most_passes_is_not_ahead() {
     // Passes of 1 ms on the CPU, whose graph runs for 5 ms; from one to the next an op of the scheduler.
-    let with = |every_ns: i64| {
+    let of = |every_ns: i64, waits: Option<&str>| {
         let mut fixture = Fixture::default();
         for pass in 0..6_i64 {
             let at = pass * every_ns;
             let name = "execute_context_0(0)_generation_1(1)";
             fixture.push(slice("user_annotation", name).at(at, 1_000_000).on(1, 1));
+            for call in waits {
+                fixture.push(slice("cuda_runtime", call).at(at + 6_000_000, 10_000).on(1, 1));
+            }
             fixture.push(
                 slice("cpu_op", "schedule").at(at + 1_000_000, every_ns - 1_000_000).on(1, 1),
             );
@@ -207,7 +210,15 @@ fn a_cpu_that_launches_too_late_for_most_passes_is_not_ahead() {
         }
         diagnosis(fixture).iterations.unwrap().section().intro
     };
+    let with = |every_ns: i64| of(every_ns, None);
     let said = |intro: &[String], text: &str| intro.iter().any(|one| one.contains(text));
+    // A wait for the device leaves nothing queued, however far ahead the CPU was; one for a stream may be for a copy.
+    let drained = of(8_000_000, Some("cudaDeviceSynchronize"));
+    assert!(
+        said(&drained, "In 5 of 5 iterations the CPU waits for all of the GPU's work"),
+        "{drained:?}"
+    );
+    assert!(said(&of(8_000_000, Some("cudaStreamSynchronize")), "but not far enough"));
     let late = with(8_000_000);
     let dry = "In 5 of 6 iterations the GPU is idle before their work ends, for 13.5 ms in all, because launches come late.";
     assert!(said(&late, dry), "{late:?}");

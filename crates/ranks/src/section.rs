@@ -225,10 +225,12 @@ impl Matched {
         let saves: Option<Vec<i64>> = others().map(|waits| waits.saves_ns).collect();
         let least_waiting = others().map(|waits| waits.exposed_ns).min().unwrap_or_default();
         let most = saves.and_then(|saves| saves.into_iter().max());
+        // (Where most of it is transfer, that is what the launches wait for.)
+        let is_transfer = others().any(|waits| waits.transfer_ns > waits.exposed_ns);
+        let limits = if is_transfer { "" } else { ", so the CPU limits all ranks" };
         match most.filter(|ns| ns.saturating_mul(2) < least_waiting) {
             Some(ns) => format!(
-                " Without the waiting a rank would finish at most {} sooner: its own launches come no earlier, so the CPU limits all \
-                 ranks.",
+                " Without the waiting a rank would finish at most {} sooner: its own launches come no earlier{limits}.",
                 time(ns)
             ),
             None => String::new(),

@@ -107,7 +107,7 @@ impl WallPart {
             Self::Profiler => "Idle: profiler",
             Self::Between => "Idle: between queued kernels",
             Self::Queued => "Idle: work was queued",
-            Self::Unexplained => "Idle: nothing recorded on the CPU",
+            Self::Unexplained => "Idle: unexplained",
         }
     }
 
@@ -140,7 +140,9 @@ impl WallPart {
             Self::Queued => {
                 "the next kernel or copy was already launched and waits for other work, which may not be in the file"
             }
-            Self::Unexplained => "no op, call or frame is recorded on the CPU",
+            Self::Unexplained => {
+                "no op, call or frame is recorded on the CPU, in gaps of 1 ms or more (shorter ones count as gaps between launches)"
+            }
         }
     }
 

@@ -900,6 +900,15 @@ pub(super) const REMEDIES: &[Remedy] = &[
         gates: Gates { executions: &[Execution::Graph], ..OPEN },
     },
     Remedy {
+        id: "beside-graphs",
+        what: "work of the CPU beside that of the GPU",
+        action: "Do this work of the CPU for the next input while the GPU works on this one (in a thread, or in worker processes), shorten it, \
+                 or move it to the GPU.",
+        why: "Outside the graphs the GPU waits for the CPU.",
+        check: "In a new trace, the GPU is idle for less time before late launches.",
+        gates: Gates { executions: &[Execution::Graph], ..OPEN },
+    },
+    Remedy {
         id: "vllm-async-scheduling",
         what: "async scheduling of vLLM",
         // (vllm-project/vllm: the flag came with #19970, 0.10; the default changed with #27614, 0.14.)
@@ -1009,6 +1018,16 @@ pub(super) const REMEDIES: &[Remedy] = &[
         check: "In a new trace, the exposed time of communication is shorter.",
         // (A graph has its order from its capture, and engines capture one op after the other: the next op needs the result.)
         gates: EARLIER,
+    },
+    Remedy {
+        id: "fewer-gradients",
+        what: "fewer bytes of gradients",
+        // (PyTorch, "DDP Communication Hooks" and `DistributedDataParallel.no_sync`.)
+        action: "Send fewer bytes: DistributedDataParallel's bf16_compress_hook halves the gradients, and no_sync() with accumulated gradients \
+                 sends them less often. It starts each all-reduce as soon as a bucket is full; so only fewer bytes, or a faster link, help.",
+        why: "What is left of the backward pass hides no more of it.",
+        check: "In a new trace, the exposed time of communication is shorter.",
+        gates: Gates { platforms: KNOWN_GPU, ..OPEN },
     },
     Remedy {
         id: "split-exchange",

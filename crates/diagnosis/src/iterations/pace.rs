@@ -1,6 +1,7 @@
 //! Whether the CPU stays ahead of a GPU that runs iterations after they have ended on the CPU. A serving engine marks only the launch of a
 //! pass: what its scheduler does between two passes is in no iteration, and the GPU may run dry meanwhile.
 
+use dialect::calls::synchronizes_device;
 use host::numbers::Stats;
 use report::units::{count, plural, time};
 use timeline::intervals::length_within;
@@ -26,6 +27,8 @@ pub(crate) struct Pace {
     waits_ns: i64,
     /// So many loops.
     n: usize,
+    /// How many of them hold a call that waits for all of the device.
+    n_drained: usize,
 }
 
 const AHEAD: &str = "most GPU work of an iteration runs after the iteration has ended on the CPU.";
@@ -43,6 +46,16 @@ pub(super) fn ahead(pace: Option<Pace>, n: usize) -> String {
             plural(n as u64, "iteration", "iterations"),
             time(pace.late_ns),
             time(pace.loading_ns),
+        );
+    }
+    // (Behind such a call nothing is queued: however far ahead the CPU was, the GPU waits for its next launch.)
+    if pace.n_drained.saturating_mul(2) > pace.n {
+        return format!(
+            "In {} of {} iterations the CPU waits for all of the GPU's work (cudaDeviceSynchronize or the like): nothing is queued then, and the \
+             GPU is idle until the next launches, for {} in all. Where the call is only for timing, remove it.",
+            count(pace.n_drained as u64),
+            count(pace.n as u64),
+            time(pace.late_ns),
         );
     }
     format!(
@@ -67,15 +80,26 @@ impl Pace {
         }
         let late = [WallPart::Launch, WallPart::HostCompute, WallPart::DataLoading];
         let late = late.map(|part| times.part(part));
-        let mut found =
-            Self { n_late: 0, late_ns: 0, loading_ns: 0, loop_ns: 0, waits_ns: 0, n: 0 };
+        let mut found = Self {
+            n_late: 0,
+            late_ns: 0,
+            loading_ns: 0,
+            loop_ns: 0,
+            waits_ns: 0,
+            n: 0,
+            n_drained: 0,
+        };
         let (first, last) = list.first().zip(list.last())?;
         let awaited = slow::awaited(run, (first.window.0, last.window.0));
+        let (_, mut drains) = host::calls::syncs(run.slices);
+        drains.retain(|call| synchronizes_device(run.slices.name(call)));
         let (mut loops, mut waits) = (Vec::new(), Vec::new());
         for pair in list.windows(2) {
             let (from, to) = (pair[0].window.0, pair[1].window.0);
             loops.push(to.saturating_sub(from));
             waits.push(length_within(&awaited, (from, to)));
+            let next = drains.partition_point(|call| call.start_ns < from);
+            found.n_drained += usize::from(drains.get(next).is_some_and(|call| call.start_ns < to));
             let Some(((_, before), (_, end))) = pair[0].on_gpu.zip(pair[1].on_gpu) else {
                 continue;
             };

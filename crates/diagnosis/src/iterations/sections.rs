@@ -39,7 +39,7 @@ impl Row for Class {
             key: "cold",
             title: "Cold",
             unit: Unit::Count,
-            help: "Leading iterations that take more than 1.5 times the median of later ones, or spend 10% of their time on set-up. The figures exclude them.",
+            help: "Leading iterations that take more than 1.5 times the median of later ones, without waits for earlier work, or spend 10% of their time on set-up. The figures exclude them.",
             cell: |row| Cell::Count(row.cold as u64),
         },
         Column {
@@ -177,7 +177,7 @@ impl Row for Iteration {
             help: "Why it is cold, if it is.",
             cell: |row| match row.cold {
                 None => Cell::missing("it is not, or too few follow"),
-                Some(Cold::Longer) => "longer than 1.5 times the later ones".into(),
+                Some(Cold::Longer) => "own time longer than 1.5 times that of later ones".into(),
                 Some(Cold::SetsUp) => "sets things up".into(),
             },
         },

@@ -161,8 +161,9 @@ impl ModuleTree {
         let mut section = Section::new("module_tree", "Modules");
         section.intro.extend(self.sentence().filter(|_| says_share));
         section.drawings.extend(self.icicle());
-        let mut table = Table::of("module_tree", "Modules, equal ones as one row", &self.rows)
-            .without_zero(&["forward_ns", "backward_ns"]);
+        let mut table =
+            Table::of("module_tree", "Modules, those of one structure as one row", &self.rows)
+                .without_zero(&["forward_ns", "backward_ns"]);
         if self.device_ns == 0 {
             for key in [
                 "share_pct",
