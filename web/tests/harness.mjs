@@ -49,7 +49,7 @@ let lent;
 /// The browser, for all tests of a file. Close it in `after`. Firefox is any that is installed, by WebDriver BiDi. With `optimises`
 /// Chromium compiles as it does for a person: for measurements. `own` is for a test that no other file may have used the browser of.
 export async function launch({ optimises = false, own = false } = {}) {
-  return lent !== undefined && !own ? lent.browser() : start(optimises);
+  return lent !== undefined && !own && !optimises ? lent.browser() : start(optimises);
 }
 
 /// From now on the files of this process share one browser, and closing it does nothing: Firefox takes 4 s of processor time to start.

@@ -1,6 +1,7 @@
 //! What to do, from one ranking: by the wall time that goes away at most.
 
 mod action;
+mod communication;
 mod graphs;
 mod of_triage;
 
@@ -10,11 +11,11 @@ use host::verdicts::Window;
 use triage::{Stage, StageRow, WallPart, WallRow};
 
 use crate::facts::Device;
-use crate::rules::communication::is_by_own_kernels;
 use crate::rules::copies::small_reads;
 use crate::rules::data_loader::takes_over;
 use crate::{Confidence, Facts, Finding, Rule};
 
+use communication::{by_ddp, exchanges, has_own_kernels, is_matched, sends_f32};
 use of_triage::of_triage;
 
 pub use action::{Action, Place, Whole};
@@ -198,7 +199,12 @@ fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
             &["larger-graphs"]
         }
         (Rule::HostBound, "in_annotations") => &["beside-graphs", "earlier-launches"],
-        (Rule::HostBound, "unrecorded") if facts.host.python.n == 0 => &["record-stacks"],
+        // (Ops may have their stacks as a text.)
+        (Rule::HostBound, "unrecorded")
+            if facts.host.python.n == 0 && !facts.details.ops_have_stacks =>
+        {
+            &["record-stacks"]
+        }
         (Rule::HostBound, "unrecorded") => &["record-ranges"],
         (Rule::LaunchBound | Rule::HostBound, _) if updates_late(facts) => BY_UPDATES,
         (Rule::LaunchBound, _) => BY_LAUNCHES,
@@ -235,7 +241,7 @@ fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
         (Rule::Communication, "waiting") => &[],
         (Rule::Communication, _) if exchanges(facts, finding) => &["split-exchange"],
         // (Its reducer starts each all-reduce when a bucket is full: only fewer bytes take less time.)
-        (Rule::Communication, _) if by_ddp(facts) => {
+        (Rule::Communication, _) if by_ddp(facts, finding) => {
             if sends_f32(facts, finding) {
                 &["fewer-gradients"]
             } else {
@@ -285,60 +291,6 @@ fn in_range_of_pass(facts: &Facts<'_>, finding: &Finding) -> bool {
     let most = device.as_ref().and_then(Device::in_ranges).map(|ranges| ranges.most());
     let most = most.unwrap_or_default().to_ascii_lowercase();
     ["forward", "backward", "optimizer"].iter().any(|pass| most.contains(pass))
-}
-
-/// Whether most of the communication of the device is launched in ops that exchange between all ranks.
-fn exchanges(facts: &Facts<'_>, finding: &Finding) -> bool {
-    let Some(device) = facts.device_of(finding) else { return false };
-    let names = facts.trace.strings.marked(&dialect::processes::is_all_to_all);
-    let is_named = |one: &&host::HostSlice| names[facts.trace.name(one.row).0 as usize];
-    let all = facts.slices.ops.slices.iter().chain(&facts.slices.annotations);
-    let times = all.filter(is_named).map(host::HostSlice::interval);
-    let times = timeline::intervals::union(times.collect());
-    let (mut own_ns, mut all_ns) = (0_i64, 0_i64);
-    for one in device.slices().filter(|one| one.is_communication) {
-        let ns = one.slice.dur_ns();
-        all_ns = all_ns.saturating_add(ns);
-        let launched_ns = one.launch.map(|launch| launch.start_ns);
-        if launched_ns.is_some_and(|ns| timeline::intervals::holds(&times, ns)) {
-            own_ns = own_ns.saturating_add(ns);
-        }
-    }
-    own_ns.saturating_mul(2) > all_ns
-}
-
-/// Whether DistributedDataParallel runs.
-fn by_ddp(facts: &Facts<'_>) -> bool {
-    let parts = ["torch.distributed.ddp.reducer", "DistributedDataParallel.forward"];
-    parts.iter().any(|part| facts.slices.names_with(part).contains(&true))
-}
-
-/// Whether most of the communication of the device is of 32-bit floats, by the names of its kernels.
-fn sends_f32(facts: &Facts<'_>, finding: &Finding) -> bool {
-    let Some(device) = facts.device_of(finding) else { return false };
-    let is_f32 = facts.trace.strings.marked(&|name| {
-        let name = name.to_ascii_lowercase();
-        name.contains("sum_f32") || name.contains("sum_float")
-    });
-    let own = device.slices().filter(|one| one.is_communication);
-    let (mut f32_ns, mut all_ns) = (0_i64, 0_i64);
-    for one in own {
-        let ns = one.slice.dur_ns();
-        all_ns = all_ns.saturating_add(ns);
-        let is_own = is_f32[facts.trace.name(one.slice.row).0 as usize];
-        f32_ns = f32_ns.saturating_add(if is_own { ns } else { 0 });
-    }
-    f32_ns.saturating_mul(2) > all_ns
-}
-
-/// Whether an engine's own kernels do most of the communication of the device.
-fn has_own_kernels(facts: &Facts<'_>, finding: &Finding) -> bool {
-    finding.device.as_ref().is_some_and(|device| is_by_own_kernels(facts, device))
-}
-
-/// Whether the file tells what collectives of the device wait for others.
-fn is_matched(facts: &Facts<'_>, finding: &Finding) -> bool {
-    finding.device.as_ref().is_some_and(|device| facts.matched.device(device).is_some())
 }
 
 /// What the gates of these remedies ask for.
@@ -418,7 +370,7 @@ fn of_finding(
         hypothesis,
         bound_ns: match remedy.id {
             RELEASE_TENSORS => 0,
-            FEWER_GRADIENTS => facts.device_of(finding)?.sooner_without_communication_ns() / 2,
+            FEWER_GRADIENTS => communication::fewer_gradients_ns(facts, finding)?,
             _ => finding.bound_ns?,
         },
         bound_pct: 0.0,

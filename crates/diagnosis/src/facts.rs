@@ -45,6 +45,7 @@ use crate::module_tree::ModuleTree;
 pub use device::Device;
 pub(crate) use first_step::{FirstStep, SLOWS};
 pub(crate) use long_calls::OneWork;
+pub(crate) use pinned::SMALL;
 pub use ranges::InRanges;
 pub use set_up::Sets;
 

@@ -93,13 +93,13 @@ fn float64_in_a_bf16_model_is_told_with_its_ops_and_where_it_begins() {
     let own = told(&found, "M24").unwrap();
     assert_eq!(
         own.observation,
-        "Work on float64 takes 300 µs of GPU time (30.0% of the busy time): aten::upsample_bilinear2d 200 µs, aten::gt 60.0 µs, \
+        "Float64 ops take 300 µs of GPU time (30.0% of the busy time): aten::upsample_bilinear2d 200 µs, aten::gt 60.0 µs, \
          aten::copy_ 20.0 µs, 1 more."
     );
     assert_eq!(
         own.meaning,
-        "The first is aten::to of [64,2], from the CPU: float64 is NumPy's default. In float32 it moves half the bytes, which saves \
-         half of that time at most."
+        "The first is aten::to of [64,2], from the CPU: float64 is NumPy's default. In float32 they move half the bytes: the bound, an \
+         estimate, is half of that time."
     );
     assert_eq!(own.bound_ns, Some(150_000));
     let action = found.actions.iter().find(|action| action.remedy == "float32").unwrap();
@@ -186,7 +186,7 @@ fn a_tensor_that_grows_by_cat_is_told_with_all_but_its_last_copy() {
     let own = told(&found, "M25").unwrap();
     assert_eq!(
         own.observation,
-        "6 aten::cat append to the result of an earlier one, and copy it again: 210 µs of GPU time. The last, of [[420,16,32],[64,16,32]], \
+        "6 aten::cat make 1 tensor that grows: 210 µs of GPU time. The last of the longest, of [[420,16,32],[64,16,32]], \
          takes 60.0 µs."
     );
     // 10 + 20 + 30 + 40 + 50 us.
@@ -201,7 +201,11 @@ fn two_tensors_that_grow_in_one_loop_are_two_chains() {
     let both: Vec<_> = rows.into_iter().zip(others).flat_map(|(a, b)| [a, b]).collect();
     let found = cats(&both, 10_000);
     let own = told(&found, "M25").unwrap();
-    assert!(own.observation.starts_with("12 aten::cat append"), "{}", own.observation);
+    assert!(
+        own.observation.starts_with("12 aten::cat make 2 tensors that grow: "),
+        "{}",
+        own.observation
+    );
     assert_eq!(own.bound_ns, Some(300_000));
     // One that takes less than a tenth is left out.
     let mut all = growing(64, 0);

@@ -196,7 +196,7 @@ fn a_cpu_that_launches_too_late_for_most_passes_is_not_ahead() {
             let at = pass * every_ns;
             let name = "execute_context_0(0)_generation_1(1)";
             fixture.push(slice("user_annotation", name).at(at, 1_000_000).on(1, 1));
-            for call in waits {
+            if let Some(call) = waits {
                 fixture.push(slice("cuda_runtime", call).at(at + 6_000_000, 10_000).on(1, 1));
             }
             fixture.push(

@@ -129,22 +129,32 @@ pub fn idle_places(
     gpu: &GpuSide,
     within: Option<&[Interval]>,
 ) -> BTreeMap<String, IdlePlaces> {
-    let mut lines = Lines::of(slices.trace);
-    let of_device = |(id, name): (DeviceId, &String)| {
-        let parts = parts(slices, gpu, id, within);
-        let host_ns = parts.values().map(|parts| parts.within(i64::MIN, i64::MAX)).sum();
-        let mut found = IdlePlaces { host_ns, ..IdlePlaces::default() };
-        found.lines = by_line(slices, &mut lines, &parts);
-        found.around = around(slices, &mut lines, &parts, host_ns);
-        found.ops = by_op(slices, &parts);
-        found.calls = by_outer_op(slices, &parts);
-        found.without_launch = without_launch(slices, gpu, (id, &mut lines), &parts);
-        let sum = |places: &[IdlePlace]| places.iter().map(|place| place.total_ns).sum::<i64>();
-        found.outside_lines_ns = host_ns - sum(&found.lines);
-        found.outside_ops_ns = host_ns - sum(&found.ops);
-        (name.clone(), found)
-    };
+    let of_device =
+        |(id, name): (DeviceId, &String)| (name.clone(), idle_places_on(slices, gpu, id, within));
     (0..).zip(&gpu.devices).map(of_device).collect()
+}
+
+/// The same of one device.
+#[must_use]
+pub fn idle_places_on(
+    slices: &Slices<'_>,
+    gpu: &GpuSide,
+    id: DeviceId,
+    within: Option<&[Interval]>,
+) -> IdlePlaces {
+    let mut lines = Lines::of(slices.trace);
+    let parts = parts(slices, gpu, id, within);
+    let host_ns = parts.values().map(|parts| parts.within(i64::MIN, i64::MAX)).sum();
+    let mut found = IdlePlaces { host_ns, ..IdlePlaces::default() };
+    found.lines = by_line(slices, &mut lines, &parts);
+    found.around = around(slices, &mut lines, &parts, host_ns);
+    found.ops = by_op(slices, &parts);
+    found.calls = by_outer_op(slices, &parts);
+    found.without_launch = without_launch(slices, gpu, (id, &mut lines), &parts);
+    let sum = |places: &[IdlePlace]| places.iter().map(|place| place.total_ns).sum::<i64>();
+    found.outside_lines_ns = host_ns - sum(&found.lines);
+    found.outside_ops_ns = host_ns - sum(&found.ops);
+    found
 }
 
 /// The idle parts of a device before the launches that end them, within some windows (disjoint, by start): of each launching thread, disjoint

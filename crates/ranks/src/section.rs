@@ -14,6 +14,7 @@ use crate::rows::{GroupRow, RankRow};
 use crate::runs::OneRun;
 use crate::same_calls::Unknown;
 use crate::senders::for_senders;
+use crate::waits::Waits;
 
 /// The ranks of a run, compared: what a report has of them. Its JSON has the rows of its tables.
 #[derive(Clone, Debug, Serialize)]
@@ -226,11 +227,15 @@ impl Matched {
         let least_waiting = others().map(|waits| waits.exposed_ns).min().unwrap_or_default();
         let most = saves.and_then(|saves| saves.into_iter().max());
         // (Where most of it is transfer, that is what the launches wait for.)
-        let is_transfer = others().any(|waits| waits.transfer_ns > waits.exposed_ns);
-        let limits = if is_transfer { "" } else { ", so the CPU limits all ranks" };
+        let sum = |of: fn(&Waits) -> i64| others().map(of).sum::<i64>();
+        let is_transfer = sum(|waits| waits.transfer_ns) > sum(|waits| waits.exposed_ns);
+        let why = match is_transfer {
+            true => "most of its exposed communication is transfer",
+            false => "its own launches come no earlier, so the CPU limits all ranks",
+        };
         match most.filter(|ns| ns.saturating_mul(2) < least_waiting) {
             Some(ns) => format!(
-                " Without the waiting a rank would finish at most {} sooner: its own launches come no earlier{limits}.",
+                " Without the waiting a rank would finish at most {} sooner: {why}.",
                 time(ns)
             ),
             None => String::new(),

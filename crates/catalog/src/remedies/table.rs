@@ -749,8 +749,8 @@ pub(super) const REMEDIES: &[Remedy] = &[
     Remedy {
         id: "float32",
         what: "32-bit floats",
-        action: "Make these tensors float32, or the model's dtype, before they go to the GPU or where they first become float64.",
-        why: "What is computed with a float64 tensor is float64, too.",
+        action: "Make these tensors float32 before they go to the GPU, or where they first become float64.",
+        why: "An op with a float64 tensor computes and returns float64.",
         check: "In a new trace, no large input of an op is of type double.",
         gates: GPU_CODE,
     },
@@ -759,7 +759,7 @@ pub(super) const REMEDIES: &[Remedy] = &[
         what: "one torch.cat",
         action: "Collect the parts in a list and call torch.cat once, after the loop. Where the loop needs the whole, write the parts into \
                  a tensor of its final size.",
-        why: "Each call copies what the one before has copied.",
+        why: "Each call copies the whole tensor again.",
         check: "In a new trace, aten::cat takes less time.",
         gates: GPU_CODE,
     },
@@ -777,7 +777,7 @@ pub(super) const REMEDIES: &[Remedy] = &[
         what: "what the CPU does where nothing is recorded",
         action: "Record with with_stack=True, or put torch.profiler.record_function around the code there, to see what the CPU does. Then \
                  shorten it, or launch the next GPU work before it.",
-        why: "The GPU has nothing to do until the next launch, and the file does not tell what the CPU does.",
+        why: "The GPU has nothing to do until the next launch, and the file does not show what the CPU does.",
         check: "In a new trace, frames or ranges explain this idle time, or it is shorter.",
         gates: Gates { platforms: KNOWN_GPU, ..OPEN },
     },
@@ -901,9 +901,9 @@ pub(super) const REMEDIES: &[Remedy] = &[
     },
     Remedy {
         id: "beside-graphs",
-        what: "work of the CPU beside that of the GPU",
-        action: "Do this work of the CPU for the next input while the GPU works on this one (in a thread, or in worker processes), shorten it, \
-                 or move it to the GPU.",
+        what: "CPU work overlapped with GPU work",
+        action: "Shorten what the CPU does here, move it to the GPU, or, where it needs no result of the GPU's last work, do it for the next \
+                 input while the GPU works on this one (in a thread or in worker processes).",
         why: "Outside the graphs the GPU waits for the CPU.",
         check: "In a new trace, the GPU is idle for less time before late launches.",
         gates: Gates { executions: &[Execution::Graph], ..OPEN },
@@ -1025,7 +1025,7 @@ pub(super) const REMEDIES: &[Remedy] = &[
         // (PyTorch, "DDP Communication Hooks" and `DistributedDataParallel.no_sync`.)
         action: "Send fewer bytes: DistributedDataParallel's bf16_compress_hook halves the gradients, and no_sync() with accumulated gradients \
                  sends them less often. It starts each all-reduce as soon as a bucket is full; so only fewer bytes, or a faster link, help.",
-        why: "What is left of the backward pass hides no more of it.",
+        why: "The rest of the backward pass is too short to overlap it.",
         check: "In a new trace, the exposed time of communication is shorter.",
         gates: Gates { platforms: KNOWN_GPU, ..OPEN },
     },

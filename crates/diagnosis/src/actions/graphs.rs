@@ -168,7 +168,9 @@ fn by_reads(facts: &Facts<'_>) -> Option<Obstacle> {
 /// How many values are read, and the share of the idle time before late launches that ends with launches in short pieces between two
 /// reads, in percent, where that is most of it. Only where graphs run: of a step that is launched one by one, the launches tell.
 fn late_in_pieces(facts: &Facts<'_>, reads: &[i64]) -> Option<(usize, f64)> {
-    if !facts.has_graphs() || reads.len() < MANY_READS * facts.windows().len() {
+    let windows = facts.windows();
+    let n = n_between_launches(facts, reads.iter().copied(), &windows);
+    if !facts.has_graphs() || n == 0 || n < MANY_READS * windows.len() {
         return None;
     }
     let launches = facts.launch_times();
@@ -183,13 +185,14 @@ fn late_in_pieces(facts: &Facts<'_>, reads: &[i64]) -> Option<(usize, f64)> {
         piece.is_some_and(|piece| n(piece) < LEAST_LAUNCHES)
     };
     let (mut all_ns, mut short_ns) = (0_i64, 0_i64);
-    for (from, to) in facts.devices().flat_map(|device| device.late_times()) {
+    let late = facts.devices().flat_map(|device| device.late_times());
+    for (from, to) in late.filter(|(_, to)| timeline::intervals::holds(&windows, *to)) {
         let ns = to.saturating_sub(from);
         all_ns = all_ns.saturating_add(ns);
         short_ns = short_ns.saturating_add(if is_short(to) { ns } else { 0 });
     }
     let is_most = all_ns > 0 && short_ns as f64 >= MOST * all_ns as f64;
-    is_most.then(|| (reads.len(), timeline::percent(short_ns, all_ns)))
+    is_most.then(|| (n, timeline::percent(short_ns, all_ns)))
 }
 
 /// The same with the calls that wait: no stream can wait for the CPU while it is captured. Without iterations they count within calls of

@@ -6,8 +6,9 @@ use report::units::time;
 use timeline::intervals;
 
 use super::{Device, Facts};
-use crate::rules::copies::SMALL;
 
+/// A copy of no more bytes takes as long as one of a single byte: it is its call that takes time.
+pub(crate) const SMALL: i64 = 4096;
 /// A bound is cut where that is this part of it at least.
 const LEAST: f64 = 0.1;
 

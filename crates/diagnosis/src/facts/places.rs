@@ -1,6 +1,6 @@
 //! Where the launching threads are while a device waits for them.
 
-use host::idle::{IdlePlace, IdlePlaces, idle_places};
+use host::idle::{IdlePlace, IdlePlaces, idle_places_on};
 use report::units::time;
 
 use super::Device;
@@ -27,12 +27,12 @@ impl Device<'_> {
         self.facts.others.iter().find(|(device, _)| device == self.name).map(|(_, place)| place)
     }
 
-    /// The same of the time before late launches alone, which bounds and findings are of.
+    /// Where they are before late launches alone, which bounds and findings are of.
     fn late_places(&self) -> Option<&IdlePlaces> {
         let facts = self.facts;
         let of = |device: &Device<'_>| {
             let late = device.late_times();
-            idle_places(facts.slices, facts.gpu, Some(&late)).remove(device.name)
+            Some(idle_places_on(facts.slices, facts.gpu, device.id, Some(&late)))
         };
         facts.late_places.get_or_init(|| facts.of_each(of)).get(self.id as usize)?.as_ref()
     }

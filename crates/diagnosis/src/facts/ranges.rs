@@ -6,7 +6,7 @@ use host::HostSlice;
 use host::slices::is_step;
 use report::short_name;
 use report::units::time;
-use timeline::intervals::{length_within, union, without};
+use timeline::intervals::{Interval, length_within, union, without};
 use triage::WallPart;
 
 use super::Device;
@@ -60,7 +60,8 @@ impl<'f> Device<'f> {
         all.get(self.id as usize)?.as_ref()
     }
 
-    fn find_ranges(&self) -> Option<InRanges> {
+    /// The annotations that say what runs: not steps, nor one around most of the window.
+    fn saying(&self) -> Vec<HostSlice> {
         let slices = self.facts.slices;
         let window_ns = self.busy_told().map_or_else(|| self.span_ns(), |(_, ns)| ns);
         let names = slices.trace.strings.marked(&|name| !is_step(name) && !name.is_empty());
@@ -68,7 +69,20 @@ impl<'f> Device<'f> {
             names[slices.trace.name(slice.row).0 as usize]
                 && (slice.dur_ns() as f64) < WHOLE_SHARE * window_ns as f64
         };
-        let nested = slices.nest(slices.annotations.iter().filter(says).copied().collect());
+        slices.annotations.iter().filter(says).copied().collect()
+    }
+
+    /// When one of them is open on a thread that launches its work.
+    pub(super) fn times_in_ranges(&self) -> Vec<Interval> {
+        let threads = self.launching_threads();
+        let all = self.saying().into_iter();
+        let own = all.filter(|one| threads.contains(&self.facts.slices.thread(one.row)));
+        union(own.map(|one| one.interval()).collect())
+    }
+
+    fn find_ranges(&self) -> Option<InRanges> {
+        let slices = self.facts.slices;
+        let nested = slices.nest(self.saying());
         let mut left = self.times(WallPart::Unexplained);
         let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
         for thread in self.launching_threads() {

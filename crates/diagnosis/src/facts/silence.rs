@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use host::HostSlice;
 use report::short_name;
 use report::units::{count, percent, time};
-use timeline::intervals::Interval;
+use timeline::intervals::{Interval, without};
 use triage::WallPart;
 
 use super::Device;
@@ -40,38 +40,37 @@ pub(crate) struct Silence {
 }
 
 impl Device<'_> {
-    /// When nothing is recorded on the CPU while it is idle; `None` where an annotation of the program is open for most of it, or the
-    /// file has no ops at all.
+    /// When nothing is recorded on the CPU while it is idle, and no annotation of the program is open, which has a finding of its own; `None`
+    /// where the file has no ops at all.
     #[must_use]
     pub(crate) fn silence(&self) -> Option<Silence> {
-        let pauses = self.times(WallPart::Unexplained);
-        let ns = pauses.iter().map(length).sum::<i64>();
-        let in_ranges_ns = self.in_ranges().map_or(0, |ranges| ranges.ns);
-        if in_ranges_ns.saturating_mul(2) >= ns || self.facts.slices.ops.slices.is_empty() {
+        let pauses = without(&self.times(WallPart::Unexplained), &self.times_in_ranges());
+        let ns = pauses.iter().map(lasts).sum::<i64>();
+        if self.facts.slices.ops.slices.is_empty() {
             return None;
         }
         let recorded = Recorded::of(self);
-        let longest = *pauses.iter().max_by_key(|pause| length(pause))?;
+        let longest = *pauses.iter().max_by_key(|pause| lasts(pause))?;
         let pauses: Vec<Interval> = pauses
             .into_iter()
-            .filter(|pause| length(pause).saturating_mul(SHORT) >= length(&longest))
+            .filter(|pause| lasts(pause).saturating_mul(SHORT) >= lasts(&longest))
             .collect();
         let at = time(longest.0.saturating_sub(triage::zero_ns(self.facts.trace)));
-        let (own_ns, n) = (time(length(&longest)), count(pauses.len() as u64));
+        let (own_ns, n) = (time(lasts(&longest)), count(pauses.len() as u64));
         let (before, after) = recorded.around(&longest);
         let of_longest = |text: String| {
             let place = text + &named(before, after);
             Some(Silence { ns, place, lengths: String::new() })
         };
-        if length(&longest) == ns {
+        if lasts(&longest) == ns {
             return of_longest(format!("in one pause {at} into the file"));
         }
-        if length(&longest) as f64 >= ALONE * ns as f64 {
+        if lasts(&longest) as f64 >= ALONE * ns as f64 {
             return of_longest(format!("{own_ns} of it in one pause {at} into the file"));
         }
         let mut alike: BTreeMap<Between<'_>, Vec<i64>> = BTreeMap::new();
         for pause in &pauses {
-            alike.entry(recorded.around(pause)).or_default().push(length(pause));
+            alike.entry(recorded.around(pause)).or_default().push(lasts(pause));
         }
         let sum = |times: &[i64]| times.iter().sum::<i64>();
         let ((before, after), own) = alike.into_iter().max_by_key(|(_, times)| sum(times))?;
@@ -80,17 +79,15 @@ impl Device<'_> {
                 "in {n} pauses, the longest of which ({own_ns}) begins {at} into the file"
             ));
         }
-        let of_all = if own.len() == pauses.len() {
-            "in".to_owned()
-        } else {
-            format!("{} of it in", time(sum(&own)))
+        let of_all = match sum(&own) {
+            all if all == ns => "in".to_owned(),
+            own_ns => format!("{} of it in", time(own_ns)),
         };
-        let (shortest, longest) = (own.iter().min()?, own.iter().max()?);
+        let (shortest, longest) = (time(*own.iter().min()?), time(*own.iter().max()?));
+        let each = if shortest == longest { shortest } else { format!("{shortest} to {longest}") };
         let place = format!(
-            "{of_all} {} pauses of {} to {} each{}",
+            "{of_all} {} pauses of {each} each{}",
             count(own.len() as u64),
-            time(*shortest),
-            time(*longest),
             named(before, after)
         );
         Some(Silence { ns, place, lengths: lengths(&own) })
@@ -131,7 +128,8 @@ impl<'n> Recorded<'n> {
     }
 }
 
-fn length((from, to): &Interval) -> i64 {
+/// How long a pause lasts, in ns.
+fn lasts((from, to): &Interval) -> i64 {
     to.saturating_sub(*from)
 }
 
@@ -164,12 +162,12 @@ fn lengths(own: &[i64]) -> String {
     if *least >= LEAST_EQUAL_NS && (most - least) as f64 <= EQUAL * *least as f64 {
         let within = percent(100.0 * (most - least) as f64 / *least as f64);
         return format!(
-            " They are equal to within {within}, as the pauses of a timer (time.sleep, a poll) are."
+            " They differ by at most {within}, which suggests a timer (time.sleep, polling)."
         );
     }
     if is_more(*first, *last) && is_more(middle(earlier), middle(later)) {
         return format!(
-            " They grow, from {} to {}, as where each round copies or searches what the rounds before it collected.",
+            " They grow, from {} to {}, which suggests that each round copies or searches what earlier rounds collected.",
             time(*first),
             time(*last)
         );

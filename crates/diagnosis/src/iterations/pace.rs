@@ -27,8 +27,9 @@ pub(crate) struct Pace {
     waits_ns: i64,
     /// So many loops.
     n: usize,
-    /// How many of them hold a call that waits for all of the device.
+    /// How many of them hold a call that waits for all of the device, and how much of the idle time is of these.
     n_drained: usize,
+    drained_ns: i64,
 }
 
 const AHEAD: &str = "most GPU work of an iteration runs after the iteration has ended on the CPU.";
@@ -49,13 +50,14 @@ pub(super) fn ahead(pace: Option<Pace>, n: usize) -> String {
         );
     }
     // (Behind such a call nothing is queued: however far ahead the CPU was, the GPU waits for its next launch.)
-    if pace.n_drained.saturating_mul(2) > pace.n {
+    let is_most = pace.drained_ns.saturating_mul(2) > pace.late_ns;
+    if pace.n_drained.saturating_mul(2) > pace.n && is_most {
         return format!(
             "In {} of {} iterations the CPU waits for all of the GPU's work (cudaDeviceSynchronize or the like): nothing is queued then, and the \
              GPU is idle until the next launches, for {} in all. Where the call is only for timing, remove it.",
             count(pace.n_drained as u64),
             count(pace.n as u64),
-            time(pace.late_ns),
+            time(pace.drained_ns),
         );
     }
     format!(
@@ -88,6 +90,7 @@ impl Pace {
             waits_ns: 0,
             n: 0,
             n_drained: 0,
+            drained_ns: 0,
         };
         let (first, last) = list.first().zip(list.last())?;
         let awaited = slow::awaited(run, (first.window.0, last.window.0));
@@ -99,7 +102,8 @@ impl Pace {
             loops.push(to.saturating_sub(from));
             waits.push(length_within(&awaited, (from, to)));
             let next = drains.partition_point(|call| call.start_ns < from);
-            found.n_drained += usize::from(drains.get(next).is_some_and(|call| call.start_ns < to));
+            let is_drained = drains.get(next).is_some_and(|call| call.start_ns < to);
+            found.n_drained += usize::from(is_drained);
             let Some(((_, before), (_, end))) = pair[0].on_gpu.zip(pair[1].on_gpu) else {
                 continue;
             };
@@ -108,6 +112,8 @@ impl Pace {
             if late_ns.saturating_mul(DRY_PARTS) >= end.saturating_sub(before).max(1) {
                 found.n_late += 1;
                 found.late_ns = found.late_ns.saturating_add(late_ns);
+                let drained_ns = if is_drained { late_ns } else { 0 };
+                found.drained_ns = found.drained_ns.saturating_add(drained_ns);
                 found.loading_ns = found.loading_ns.saturating_add(loading_ns);
             }
         }

@@ -7,8 +7,6 @@ use timeline::intervals::{length, union};
 use crate::facts::Device;
 use crate::{Confidence, Facts, Finding, Level, Rule};
 
-/// Of an op's time: from this part on in calls that a cache serves, the mean of these and of the others says nothing.
-const MOST_CACHED: f64 = 0.1;
 /// Of the busy time and of the wall time, for one op.
 const LEAST_SHARE: f64 = 0.01;
 /// Ops that the sentence names.
@@ -65,7 +63,6 @@ fn of_ops(facts: &Facts<'_>) -> Vec<Finding> {
         .filter(|row| row.limited_ns as f64 >= LEAST_SHARE * busy as f64)
         // (Of a run that stands still, it is not the memory that limits.)
         .filter(|row| row.limited_ns as f64 >= LEAST_SHARE * facts.wall_ns() as f64)
-        .filter(|row| (row.cached_ns as f64) < MOST_CACHED * row.device_ns as f64)
         .collect();
     if limited.is_empty() || busy <= 0 {
         return Vec::new();
@@ -100,7 +97,8 @@ fn of_ops(facts: &Facts<'_>) -> Vec<Finding> {
         })
         .with("rates.device.gb_per_s", "GB/s of the device", device.gb_per_s);
     for row in limited.iter().take(NAMED) {
-        finding = finding.with("traffic.rows", &row.name, format!("{:.1} GB/s", row.gb_per_s));
+        let gb_per_s = row.limited_pct / 100.0 * device.gb_per_s;
+        finding = finding.with("traffic.rows", &row.name, format!("{gb_per_s:.1} GB/s"));
     }
     vec![finding]
 }

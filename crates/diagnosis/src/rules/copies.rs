@@ -7,7 +7,7 @@ use catalog::{CopyRoute, copy_route, is_pageable};
 use host::copies::{CopyPlace, Purpose};
 use report::units::{self, count, plural, time};
 
-use crate::facts::Device;
+use crate::facts::{Device, SMALL};
 use crate::{Facts, Finding, Level, Rule};
 
 use causes::{AUTOCAST, FUSED, by_ops, is_by_autocast, is_in_fused, of_ddp};
@@ -253,8 +253,6 @@ pub(super) fn serves(facts: &Facts<'_>) -> bool {
 
 /// From this many copies to the CPU in an iteration on they are those of a loop.
 const MANY: u64 = 100;
-/// A copy of fewer bytes takes as long as one of a single byte: it is its call that takes time.
-pub(crate) const SMALL: i64 = 4096;
 
 /// Whether copies to the GPU from pageable memory move so few bytes on average that pinned memory makes them no shorter, and
 /// save less than is worth it, a share of the window.

@@ -2,8 +2,10 @@
 //! computed with it. A number without dimensions does not.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use catalog::devices::Format;
+use catalog::{CopyRoute, copy_route};
 use host::HostSlice;
 use host::doing::doing;
 use host::links::GpuSlice;
@@ -42,17 +44,21 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
 
 fn of_device(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
     let all = &facts.slices.ops.slices;
-    let is_own = |one: &&GpuSlice| one.owner.is_some_and(|at| takes_doubles(facts, &all[at]));
+    let mut known: BTreeMap<usize, bool> = BTreeMap::new();
+    let is_own = |one: &&GpuSlice| {
+        let mut takes = |at| *known.entry(at).or_insert_with(|| takes_doubles(facts, &all[at]));
+        one.owner.is_some_and(&mut takes)
+    };
     let (own, others): (Vec<&GpuSlice>, Vec<&GpuSlice>) = device.slices().partition(is_own);
     let times = |of: &[&GpuSlice]| union(of.iter().map(|one| one.slice.interval()).collect());
     let exposed = both(&without(&times(&own), &times(&others)), &device.window());
     let (wall_ns, busy_ns) = (facts.wall_ns() as f64, length(facts.gpu.busy(device.id())));
-    let total_ns: i64 = own.iter().map(|one| one.slice.dur_ns()).sum();
+    let total_ns = length(&times(&own));
     if (length(&exposed) as f64) < LEAST_SHARE * wall_ns || total_ns.saturating_mul(2) >= busy_ns {
         return None;
     }
     let text = format!(
-        "Work on float64 takes {} of GPU time ({} of the busy time): {}.",
+        "Float64 ops take {} of GPU time ({} of the busy time): {}.",
         time(total_ns),
         percent(timeline::percent(total_ns, busy_ns)),
         most(facts, &own)
@@ -66,7 +72,7 @@ fn of_device(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
     let share = bound_ns as f64 / wall_ns;
     let first = origin(facts, &own).unwrap_or_default();
     if share < LEAST_BOUND {
-        return Some(finding.means(first).aside(true));
+        return Some(finding.means(first.trim_end()).aside(true));
     }
     let finding = finding.level(Level::of_share(share));
     let capability = facts.capability(device.name);
@@ -76,8 +82,9 @@ fn of_device(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
     })
 }
 
-const HALF: &str = "In float32 it moves half the bytes, which saves half of that time at most.";
-const SLOW: &str = "In float32 it moves half the bytes; where the GPU computes float64 at a small part of its float32 rate, it saves more \
+const HALF: &str =
+    "In float32 they move half the bytes: the bound, an estimate, is half of that time.";
+const SLOW: &str = "In float32 they move half the bytes; where the GPU computes float64 at a small part of its float32 rate, it saves more \
                     than half, so that no bound is known.";
 
 /// Whether an op takes a tensor of 64-bit floats. (A compiled function takes many, and its kernels may not.)
@@ -88,7 +95,7 @@ fn takes_doubles(facts: &Facts<'_>, op: &HostSlice) -> bool {
         return false;
     }
     let list = |id| serde_json::from_str::<Vec<Value>>(text(id)).unwrap_or_default();
-    let is_double = |kind: &Value| kind.as_str().is_some_and(|kind| kind.contains("double"));
+    let is_double = |kind: &Value| kind.as_str() == Some("double");
     let has_sizes = |dims: &Value| dims.as_array().is_some_and(|dims| !dims.is_empty());
     let (types, dims) = (list(inputs.types), list(inputs.dims));
     types.iter().zip(&dims).any(|(kind, dims)| is_double(kind) && has_sizes(dims))
@@ -125,7 +132,7 @@ fn origin(facts: &Facts<'_>, own: &[&GpuSlice]) -> Option<String> {
     let place = doing(slices, &[(slices.thread(op.row), op.start_ns)]);
     let line = place.into_iter().find_map(|place| place.line);
     let line = line.map(|line| format!(" in {line}")).unwrap_or_default();
-    let from_cpu = match slices.name(&first.slice).contains("HtoD") {
+    let from_cpu = match copy_route(slices.name(&first.slice)) == CopyRoute::HostToDevice {
         true => ", from the CPU: float64 is NumPy's default",
         false => "",
     };

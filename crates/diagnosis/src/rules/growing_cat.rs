@@ -1,8 +1,8 @@
-//! M25: a tensor that grows by `aten::cat`: each call copies what the one before has copied already.
+//! M25: a tensor that grows by `aten::cat`: each call copies the whole tensor again.
 
 use host::doing::doing;
 use host::rates::sizes;
-use report::units::{count, time};
+use report::units::{count, plural, time};
 use serde_json::Value;
 
 use crate::{Confidence, Facts, Finding, Level, Rule};
@@ -57,8 +57,10 @@ fn found(facts: &Facts<'_>) -> Option<Finding> {
     let place = doing(slices, &[(slices.thread(all[last].row), all[last].start_ns)]);
     let line = place.into_iter().find_map(|place| place.line);
     let text = format!(
-        "{} aten::cat append to the result of an earlier one, and copy it again: {} of GPU time. The last{}, of {}, takes {}.",
+        "{} aten::cat make {} that {}: {} of GPU time. The last of the longest{}, of {}, takes {}.",
         count(ops.len() as u64),
+        plural(chains.len() as u64, "tensor", "tensors"),
+        if chains.len() == 1 { "grows" } else { "grow" },
         time(sum(&ops)),
         line.map(|line| format!(" in {line}")).unwrap_or_default(),
         sizes(dims(facts, last), 1),
@@ -113,7 +115,9 @@ fn chains(calls: impl Iterator<Item = (usize, Vec<Sizes>)>) -> Vec<Chain> {
 /// then a tensor of the final size holds the whole at any time as it lies in memory. (Keys and values of a decoder grow by one token:
 /// their remedy is a static cache.)
 fn appends(parts: &[Sizes], before: &[Sizes]) -> bool {
-    let sum = |parts: &[Sizes], at: usize| parts.iter().map(|part| part[at]).sum::<i64>();
+    let sum = |parts: &[Sizes], at: usize| {
+        parts.iter().fold(0_i64, |sum, part| sum.saturating_add(part[at]))
+    };
     let grows = |whole: &Sizes| {
         let differs = |at: &usize| before.iter().any(|part| part.get(*at) != whole.get(*at));
         let Some(at) = (0..whole.len()).find(differs) else { return false };
@@ -124,7 +128,10 @@ fn appends(parts: &[Sizes], before: &[Sizes]) -> bool {
         whole[..at].iter().all(|n| *n == 1)
             && parts.iter().chain(before).all(is_alike)
             && sum(before, at) == whole[at]
-            && sum(parts, at) >= whole[at] + least
+            && sum(parts, at) >= whole[at].saturating_add(least)
     };
-    parts.iter().any(grows)
+    // (Only one that has as many elements as the earlier call made: of many equal parts none is looked at twice.)
+    let n_of = |sizes: &Sizes| sizes.iter().copied().fold(1, i64::saturating_mul);
+    let made = before.iter().map(n_of).fold(0, i64::saturating_add);
+    parts.iter().find(|whole| n_of(whole) == made).is_some_and(grows)
 }

@@ -11,17 +11,22 @@ const LEAST_SHARE: f64 = 0.03;
 
 /// What the finding says of a device.
 pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
-    let row = device.wall(WallPart::Unexplained)?;
-    let share = row.share_pct / 100.0;
-    if share < LEAST_SHARE || !device.is_told() || device.cold().is_some() {
+    let (_, window_ns) = device.busy_told()?;
+    let share_of = |ns: i64| ns as f64 / window_ns as f64;
+    let unexplained_ns = device.wall(WallPart::Unexplained)?.total_ns;
+    if share_of(unexplained_ns) < LEAST_SHARE || !device.is_told() || device.cold().is_some() {
         return None;
     }
     let silence = device.silence()?;
+    let share = share_of(silence.ns);
+    if share < LEAST_SHARE {
+        return None;
+    }
     let observation = format!(
         "{} is idle for {} ({} of {}) while nothing is recorded on the CPU that explains it, {}.",
         device.title(),
         time(silence.ns),
-        percent(row.share_pct),
+        percent(100.0 * share),
         facts.whole(),
         silence.place
     );

@@ -51,9 +51,6 @@ pub struct TrafficRow {
     pub gb_per_s: f64,
     /// The same in percent of the device's memory bandwidth; above 100 where a cache has a part of the bytes.
     pub bandwidth_pct: Option<f64>,
-    /// GPU time of the calls that move more than the bandwidth allows: a cache has a part of their bytes.
-    #[serde(skip)]
-    pub cached_ns: i64,
     /// GPU time of the calls that the memory limits: they move at least 70% of what its bandwidth allows, and no more than all.
     #[serde(skip)]
     pub limited_ns: i64,
@@ -72,7 +69,6 @@ struct Sum {
     calls: u64,
     ns: i64,
     bytes: i128,
-    cached_ns: i64,
     limited_ns: i64,
     limited_bytes: i128,
 }
@@ -84,9 +80,8 @@ impl Sum {
         self.ns = self.ns.saturating_add(ns);
         self.bytes = self.bytes.saturating_add(bytes);
         let pct = most.map_or(0.0, |most| 100.0 * bytes as f64 / ns.max(1) as f64 / most);
-        if pct > 100.0 {
-            self.cached_ns = self.cached_ns.saturating_add(ns);
-        } else if pct >= LIMITED_PCT {
+        // (Of more than its bandwidth a cache has a part: the memory is not what limits.)
+        if (LIMITED_PCT..=100.0).contains(&pct) {
             self.limited_ns = self.limited_ns.saturating_add(ns);
             self.limited_bytes = self.limited_bytes.saturating_add(bytes);
         }
@@ -212,7 +207,6 @@ pub fn traffic(
             bytes_at_least: sum.bytes,
             gb_per_s,
             bandwidth_pct: of_most(gb_per_s),
-            cached_ns: sum.cached_ns,
             limited_ns: sum.limited_ns,
             limited_pct: of_most(sum.limited_bytes as f64 / sum.limited_ns.max(1) as f64)
                 .unwrap_or_default(),

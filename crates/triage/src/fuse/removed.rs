@@ -28,6 +28,9 @@ const PASSES: [Category; 8] = [
     Category::Copy,
 ];
 
+/// So many slices before one, that ahead of it on its stream is among them.
+const NEAR: usize = 16;
+
 /// Bytes of a value of 16 bits.
 const HALF_BYTES: u64 = 2;
 
@@ -229,7 +232,9 @@ impl<'a> Fusion<'a> {
 
     fn exposed_ns(&self, at: u32) -> i64 {
         let ns = self.ground.exposed_ns.get(at as usize).copied().unwrap_or_default();
-        ns.saturating_sub(self.waits_ns(at)).max(0)
+        // (Other streams may work in the same time.)
+        let dur_ns = self.lanes.gpu.slice(at as usize).dur_ns;
+        ns.min(dur_ns.saturating_sub(self.waits_ns(at)).max(0))
     }
 
     /// How long a slice runs beside the one ahead of it on its stream: a kernel that starts before that ends (a dependent launch) waits for
@@ -237,8 +242,10 @@ impl<'a> Fusion<'a> {
     fn waits_ns(&self, at: u32) -> i64 {
         let gpu = self.lanes.gpu;
         let own = gpu.slice(at as usize);
-        let ahead = at.checked_sub(1).map(|before| gpu.slice(before as usize));
-        let ahead = ahead.filter(|ahead| ahead.stream == own.stream);
+        // (Slices of other streams may begin between the two.)
+        let before = (0..at as usize).rev().take(NEAR).map(|before| gpu.slice(before));
+        let mut before = before.filter(|ahead| own.stream.is_some() && ahead.stream == own.stream);
+        let ahead = before.next();
         let until_ns = ahead.map_or(own.start_ns, |ahead| ahead.end_ns().min(own.end_ns()));
         until_ns.saturating_sub(own.start_ns).max(0)
     }

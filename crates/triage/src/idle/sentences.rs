@@ -94,7 +94,7 @@ impl Device<'_, '_> {
             return String::new();
         };
         format!(
-            " {} of the idle time lies in {}, from {} on.",
+            " {} of the idle time lies within {}, starting at {}.",
             units::time(ns),
             units::time(to_ns.saturating_sub(from_ns)),
             units::time(from_ns.saturating_sub(self.zero_ns))
@@ -165,7 +165,7 @@ impl Device<'_, '_> {
                 "; for {part} the CPU is in compiled code, between its recorded ops and runtime calls."
             ),
             Cause::Runtime => format!("; for {part} the CPU is in runtime calls."),
-            Cause::Unknown => format!("; nothing is recorded on the CPU for {part}."),
+            Cause::Unknown => format!("; no op, call or frame is recorded on the CPU for {part}."),
         }
     }
 

@@ -320,7 +320,7 @@ fn the_first_sentence_names_the_largest_cause() {
     quiet.push(kernel("sgemm").at(50 * MS, 10 * MS));
     assert_eq!(
         said(quiet)[0],
-        "The GPU is idle for 40.0 ms (66.7% of the GPU span); nothing is recorded on the CPU for it."
+        "The GPU is idle for 40.0 ms (66.7% of the GPU span); no op, call or frame is recorded on the CPU for it."
     );
     let mut busy = Fixture::default();
     busy.push(kernel("sgemm").at(0, 10 * MS));
@@ -574,7 +574,7 @@ fn idle_time_that_lies_in_a_small_part_is_told() {
     };
     // The first event is the launch of the first kernel, 8 µs before it.
     for (idle, from) in [(1..26, "108 µs"), (40..65, "4.01 ms"), (75..100, "7.51 ms")] {
-        let told = format!(" 1.14 ms of the idle time lies in 1.86 ms, from {from} on.");
+        let told = format!(" 1.14 ms of the idle time lies within 1.86 ms, starting at {from}.");
         let text = said(idle);
         assert!(text.contains(&told), "{text}");
     }

@@ -1,0 +1,91 @@
+//! What the communication of a device is, for its remedies.
+
+use host::HostSlice;
+use timeline::intervals::{holds, union};
+
+use crate::rules::communication::{is_by_own_kernels, waiting_told};
+use crate::{Facts, Finding};
+
+/// What half of the bytes saves, at most: half of what goes away without communication, and of what is sent and not waited for.
+pub(super) fn fewer_gradients_ns(facts: &Facts<'_>, finding: &Finding) -> Option<i64> {
+    let device = facts.device_of(finding)?;
+    let matched = facts.matched.device(device.name).map(|waits| waits.exposed_ns);
+    let waits_ns = matched.or_else(|| Some(waiting_told(facts, &device)?.0)).unwrap_or_default();
+    let sent_ns = device.exposed_told().0.saturating_sub(waits_ns).max(0);
+    Some(device.sooner_without_communication_ns().min(sent_ns) / 2)
+}
+
+/// Whether most of the communication of the device is launched in ops that exchange between all ranks.
+pub(super) fn exchanges(facts: &Facts<'_>, finding: &Finding) -> bool {
+    let Some(device) = facts.device_of(finding) else { return false };
+    let names = facts.trace.strings.marked(&dialect::processes::is_all_to_all);
+    let is_named = |one: &&HostSlice| names[facts.trace.name(one.row).0 as usize];
+    let all = facts.slices.ops.slices.iter().chain(&facts.slices.annotations);
+    let times = all.filter(is_named).map(HostSlice::interval);
+    let times = union(times.collect());
+    let (mut own_ns, mut all_ns) = (0_i64, 0_i64);
+    for one in device.slices().filter(|one| one.is_communication) {
+        let ns = one.slice.dur_ns();
+        all_ns = all_ns.saturating_add(ns);
+        let launched_ns = one.launch.map(|launch| launch.start_ns);
+        if launched_ns.is_some_and(|ns| holds(&times, ns)) {
+            own_ns = own_ns.saturating_add(ns);
+        }
+    }
+    own_ns.saturating_mul(2) > all_ns
+}
+
+/// Whether DistributedDataParallel runs, and nearly all communication of the device is all-reduces that no forward pass launches: those of
+/// its reducer.
+pub(super) fn by_ddp(facts: &Facts<'_>, finding: &Finding) -> bool {
+    let named = |part: &str| facts.slices.names_with(part);
+    let forward = named("DistributedDataParallel.forward");
+    if !forward.contains(&true) && !named("torch.distributed.ddp.reducer").contains(&true) {
+        return false;
+    }
+    let Some(device) = facts.device_of(finding) else { return false };
+    let slices = facts.slices;
+    let ranges = slices.annotations.iter().chain(&slices.ops.slices);
+    let ranges = ranges.filter(|one| forward[facts.trace.name(one.row).0 as usize]);
+    let passes = union(ranges.map(HostSlice::interval).collect());
+    let reduces =
+        facts.trace.strings.marked(&|name| name.to_ascii_lowercase().contains("allreduce"));
+    let (mut others_ns, mut all_ns) = (0_i64, 0_i64);
+    for one in device.slices().filter(|one| one.is_communication) {
+        let ns = one.slice.dur_ns();
+        let launched = one.launch.map(|launch| launch.start_ns);
+        let in_pass = launched.is_some_and(|ns| holds(&passes, ns));
+        let is_own = reduces[facts.trace.name(one.slice.row).0 as usize] && !in_pass;
+        all_ns = all_ns.saturating_add(ns);
+        others_ns = others_ns.saturating_add(if is_own { 0 } else { ns });
+    }
+    others_ns.saturating_mul(10) <= all_ns
+}
+
+/// Whether most of the communication of the device is of 32-bit floats, by the names of its kernels.
+pub(super) fn sends_f32(facts: &Facts<'_>, finding: &Finding) -> bool {
+    let Some(device) = facts.device_of(finding) else { return false };
+    let is_f32 = facts.trace.strings.marked(&|name| {
+        let name = name.to_ascii_lowercase();
+        name.contains("sum_f32") || name.contains("sum_float")
+    });
+    let own = device.slices().filter(|one| one.is_communication);
+    let (mut f32_ns, mut all_ns) = (0_i64, 0_i64);
+    for one in own {
+        let ns = one.slice.dur_ns();
+        all_ns = all_ns.saturating_add(ns);
+        let is_own = is_f32[facts.trace.name(one.slice.row).0 as usize];
+        f32_ns = f32_ns.saturating_add(if is_own { ns } else { 0 });
+    }
+    f32_ns.saturating_mul(2) > all_ns
+}
+
+/// Whether an engine's own kernels do most of the communication of the device.
+pub(super) fn has_own_kernels(facts: &Facts<'_>, finding: &Finding) -> bool {
+    finding.device.as_ref().is_some_and(|device| is_by_own_kernels(facts, device))
+}
+
+/// Whether the file tells what collectives of the device wait for others.
+pub(super) fn is_matched(facts: &Facts<'_>, finding: &Finding) -> bool {
+    finding.device.as_ref().is_some_and(|device| facts.matched.device(device).is_some())
+}
