@@ -1,5 +1,7 @@
 //! Idle time in which nothing is recorded on the CPU: what is said of where it lies, and of how long the pauses are.
 
+#![allow(clippy::unwrap_used, reason = "a test: helpers fail as the tests do")]
+
 mod common;
 
 use common::{diagnosis, launch};
