@@ -15,7 +15,7 @@ use crate::rules::copies::small_reads;
 use crate::rules::data_loader::takes_over;
 use crate::{Confidence, Facts, Finding, Rule};
 
-use communication::{by_ddp, exchanges, has_own_kernels, is_matched, sends_f32};
+use communication::{by_ddp, exchanges, has_own_kernels, is_matched};
 use of_triage::of_triage;
 
 pub use action::{Action, Place, Whole};
@@ -35,8 +35,6 @@ const STATIC_CACHE: &str = "static-cache";
 /// The one that adapters switch off.
 const PREFILL_GRAPH: &str = "sglang-prefill-graph";
 
-/// The one that halves what is sent.
-const FEWER_GRADIENTS: &str = "fewer-gradients";
 /// The one that saves memory and no time.
 const RELEASE_TENSORS: &str = "release-tensors";
 
@@ -240,14 +238,8 @@ fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
         (Rule::LateRank, _) => &["even-ranks"],
         (Rule::Communication, "waiting") => &[],
         (Rule::Communication, _) if exchanges(facts, finding) => &["split-exchange"],
-        // (Its reducer starts each all-reduce when a bucket is full: only fewer bytes take less time.)
-        (Rule::Communication, _) if by_ddp(facts, finding) => {
-            if sends_f32(facts, finding) {
-                &["fewer-gradients"]
-            } else {
-                &[]
-            }
-        }
+        // (Its reducer starts each all-reduce when a bucket is full: only fewer bytes take less time, as a row on overlap says.)
+        (Rule::Communication, _) if by_ddp(facts, finding) => &[],
         // (What is waiting is told apart there.)
         (Rule::Communication, _) if is_matched(facts, finding) => &["earlier-transfer"],
         (Rule::Communication, _) => &["earlier-communication"],
@@ -370,7 +362,6 @@ fn of_finding(
         hypothesis,
         bound_ns: match remedy.id {
             RELEASE_TENSORS => 0,
-            FEWER_GRADIENTS => communication::fewer_gradients_ns(facts, finding)?,
             _ => finding.bound_ns?,
         },
         bound_pct: 0.0,

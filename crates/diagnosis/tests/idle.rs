@@ -319,24 +319,37 @@ fn an_all_to_all_is_hidden_by_other_inputs_alone() {
 }
 
 #[test]
-fn of_gradients_that_are_sent_as_soon_as_they_can_be_fewer_bytes_are_advised() {
-    // Four times a product and an all-reduce of 1 ms behind it.
-    let with = |range: &str, reduce: &str| {
+fn gradients_that_are_sent_as_soon_as_they_can_be_are_not_to_be_sent_earlier() {
+    // Four times a product and an all-reduce of 1 ms behind it, as by ranges of DistributedDataParallel or without.
+    let of = |kernel: &str, range: Option<&str>, in_pass: bool| {
         let mut fixture = Fixture::default();
         for n in 0..4_i64 {
             let (called, at) = (n * 20_000, n * 4 * MS + 4_000);
-            launch(&mut fixture, "gemm", 2 * n + 1, called, at, 3 * MS);
-            fixture.push(slice("cpu_op", range).at(called + 5_000, 10_000).on(1, 1));
-            launch(&mut fixture, reduce, 2 * n + 2, called + 7_000, at + 3 * MS, MS);
+            let add = "void at::native::vectorized_elementwise_kernel<4>(int)";
+            launch(&mut fixture, add, 2 * n + 1, called, at, 3 * MS);
+            fixture.push(slice("cpu_op", "c10d::allreduce_").at(called + 5_000, 10_000).on(1, 1));
+            launch(&mut fixture, kernel, 2 * n + 2, called + 7_000, at + 3 * MS, MS);
+            if let Some(range) = range {
+                let from = if in_pass { called + 4_000 } else { called };
+                fixture.push(slice("user_annotation", range).at(from, 5_000).on(1, 1));
+            }
         }
-        let action = diagnosis(fixture).actions.into_iter().find(|one| one.rule == "M10");
-        action.map(|one| (one.remedy, one.bound_ns))
+        diagnosis(fixture).actions.into_iter().find(|one| one.rule == "M10").map(|one| one.remedy)
     };
+    let earlier = Some("earlier-communication");
     let ddp = "torch.distributed.ddp.reducer::copy_bucket_to_grad";
-    assert_eq!(with(ddp, REDUCE), Some(("fewer-gradients", 2 * MS)), "half of 4 ms");
-    assert_eq!(with(ddp, &REDUCE.replace("f32", "bf16")), None, "16 bits are sent already");
-    let other = with("c10d::allreduce_", REDUCE).map(|(remedy, _)| remedy);
-    assert_ne!(other, Some("fewer-gradients"), "no DistributedDataParallel runs");
+    let reduce = "ncclKernel_AllReduce_RING_LL_Sum_half(ncclWork)";
+    assert_eq!(of(reduce, None, false), earlier);
+    assert_eq!(of(reduce, Some(ddp), false), None);
+    assert_eq!(
+        of(reduce, Some("DistributedDataParallel.forward"), true),
+        earlier,
+        "a pass launches them"
+    );
+    let with = |range, in_pass| of(EXCHANGE, range, in_pass);
+    assert_eq!(with(None, false), earlier);
+    // (These are no all-reduces by their kernels: of some other program beside DistributedDataParallel.)
+    assert_eq!(with(Some(ddp), false), earlier);
 }
 
 #[test]

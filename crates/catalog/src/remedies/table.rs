@@ -1020,16 +1020,6 @@ pub(super) const REMEDIES: &[Remedy] = &[
         gates: EARLIER,
     },
     Remedy {
-        id: "fewer-gradients",
-        what: "fewer bytes of gradients",
-        // (PyTorch, "DDP Communication Hooks" and `DistributedDataParallel.no_sync`.)
-        action: "Send fewer bytes: DistributedDataParallel's bf16_compress_hook halves the gradients, and no_sync() with accumulated gradients \
-                 sends them less often. It starts each all-reduce as soon as a bucket is full; so only fewer bytes, or a faster link, help.",
-        why: "The rest of the backward pass is too short to overlap it.",
-        check: "In a new trace, the exposed time of communication is shorter.",
-        gates: Gates { platforms: KNOWN_GPU, ..OPEN },
-    },
-    Remedy {
         id: "split-exchange",
         what: "communication beside compute",
         action: "Split the input into two parts, so that the all-to-all of one overlaps the kernels of the other.",

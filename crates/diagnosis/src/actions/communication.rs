@@ -3,17 +3,8 @@
 use host::HostSlice;
 use timeline::intervals::{holds, union};
 
-use crate::rules::communication::{is_by_own_kernels, waiting_told};
+use crate::rules::communication::is_by_own_kernels;
 use crate::{Facts, Finding};
-
-/// What half of the bytes saves, at most: half of what goes away without communication, and of what is sent and not waited for.
-pub(super) fn fewer_gradients_ns(facts: &Facts<'_>, finding: &Finding) -> Option<i64> {
-    let device = facts.device_of(finding)?;
-    let matched = facts.matched.device(device.name).map(|waits| waits.exposed_ns);
-    let waits_ns = matched.or_else(|| Some(waiting_told(facts, &device)?.0)).unwrap_or_default();
-    let sent_ns = device.exposed_told().0.saturating_sub(waits_ns).max(0);
-    Some(device.sooner_without_communication_ns().min(sent_ns) / 2)
-}
 
 /// Whether most of the communication of the device is launched in ops that exchange between all ranks.
 pub(super) fn exchanges(facts: &Facts<'_>, finding: &Finding) -> bool {
@@ -60,24 +51,6 @@ pub(super) fn by_ddp(facts: &Facts<'_>, finding: &Finding) -> bool {
         others_ns = others_ns.saturating_add(if is_own { 0 } else { ns });
     }
     others_ns.saturating_mul(10) <= all_ns
-}
-
-/// Whether most of the communication of the device is of 32-bit floats, by the names of its kernels.
-pub(super) fn sends_f32(facts: &Facts<'_>, finding: &Finding) -> bool {
-    let Some(device) = facts.device_of(finding) else { return false };
-    let is_f32 = facts.trace.strings.marked(&|name| {
-        let name = name.to_ascii_lowercase();
-        name.contains("sum_f32") || name.contains("sum_float")
-    });
-    let own = device.slices().filter(|one| one.is_communication);
-    let (mut f32_ns, mut all_ns) = (0_i64, 0_i64);
-    for one in own {
-        let ns = one.slice.dur_ns();
-        all_ns = all_ns.saturating_add(ns);
-        let is_own = is_f32[facts.trace.name(one.slice.row).0 as usize];
-        f32_ns = f32_ns.saturating_add(if is_own { ns } else { 0 });
-    }
-    f32_ns.saturating_mul(2) > all_ns
 }
 
 /// Whether an engine's own kernels do most of the communication of the device.
