@@ -7,7 +7,7 @@ import { gunzipSync } from "node:zlib";
 
 import { ownTrace, scratch } from "./environment.mjs";
 import { accessibilityFaults, download, drop, launch, open } from "./harness.mjs";
-import { PATIENCE, card, dropped, id, rows, settled, view } from "./page.mjs";
+import { PATIENCE, card, drawn, dropped, id, rows, settled, view } from "./page.mjs";
 
 let browser;
 before(async () => { browser = await launch(); });
@@ -40,8 +40,7 @@ async function filesTogether(files, options, first = async () => {}) {
   await first(page);
   await id(page, "add-beneath").selectOption({ label: below });
   await id(page, "offset").waitFor(PATIENCE);
-  await page.waitForFunction(() => [...document.querySelectorAll("canvas.lanes")].filter((canvas) => canvas.width > 200).length === 2, null, PATIENCE);
-  await page.waitForTimeout(300);
+  for (const nth of [0, 1]) await drawn(page, "canvas.lanes", nth);
   return session;
 }
 
@@ -217,14 +216,14 @@ function snapshot(name) {
   return { file, us, start };
 }
 
-/// How many pixels of what lies over a picture are drawn on.
-const marked = (page, nth) => page.evaluate((nth) => {
+/// Waits until pixels of what lies over each picture are drawn on, or none.
+const marked = (page, wanted) => page.waitForFunction((wanted) => [0, 1].every((nth) => {
   const drawn = document.querySelectorAll("canvas.over")[nth];
   const copy = Object.assign(document.createElement("canvas"), { width: drawn.width, height: drawn.height });
   const context = copy.getContext("2d");
   context.drawImage(drawn, 0, 0);
-  return context.getImageData(0, 0, copy.width, copy.height).data.filter((value, at) => at % 4 === 3 && value > 0).length;
-}, nth);
+  return context.getImageData(0, 0, copy.width, copy.height).data.some((value, at) => at % 4 === 3 && value > 0) === wanted;
+}), wanted, PATIENCE);
 
 test("what is sought, and which tracks are shown, is the same in a file that is added later", async () => {
   const both = async (page) => {
@@ -234,11 +233,10 @@ test("what is sought, and which tracks are shown, is the same in a file that is 
   };
   const session = await filesTogether(GLOO.map((name) => ownTrace(name)), {}, both);
   const { page } = session;
-  assert.ok(await marked(page, 0) > 0 && await marked(page, 1) > 0, "both have marks");
+  await marked(page, true);
   for (const nth of [0, 1]) assert.match((await texts(page, nth)).heads[0], /: thread /, "the first one of all is Steps");
   await id(page, "find-slice").fill("");
-  await page.waitForTimeout(300);
-  assert.deepEqual([await marked(page, 0), await marked(page, 1)], [0, 0]);
+  await marked(page, false);
   await id(page, "find-track").fill("");
   for (const nth of [0, 1]) assert.match((await texts(page, nth)).heads[0], /: Steps$/);
   await session.close();

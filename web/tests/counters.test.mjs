@@ -6,7 +6,7 @@ import { after, before, test } from "node:test";
 
 import { scratch } from "./environment.mjs";
 import { accessibilityFaults, launch } from "./harness.mjs";
-import { PATIENCE, dropped, id, rows, settled, view } from "./page.mjs";
+import { PATIENCE, drawn, dropped, id, rows, settled, view } from "./page.mjs";
 
 let browser;
 before(async () => { browser = await launch(); });
@@ -25,8 +25,7 @@ test("counters are lanes with their values at the pointer and in tables", async 
   await settled(page);
   await view(page, "timeline");
   const picture = page.locator("canvas.over");
-  await page.waitForFunction(() => document.querySelector("canvas.lanes")?.width > 200, null, PATIENCE);
-  await page.waitForTimeout(500);
+  await drawn(page);
   const box = await picture.boundingBox();
   // (50 px of map and axis, 38 px of idle time, a head of 20 px.)
   await picture.click({ position: { x: box.width * 0.3, y: 50 + 38 + 20 + 20 } });

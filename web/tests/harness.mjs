@@ -101,6 +101,8 @@ export async function open(browser, { prefix = "/", viewport, colorScheme, folde
   const server = await serveFolder(folder, prefix);
   const foreign = await serveForeign();
   const context = await browser.newContext({ viewport: viewport ?? { width: 1280, height: 800 }, colorScheme, acceptDownloads: true });
+  // (Of every wait that names no time of its own: other programs of the suite have the processors, too.)
+  context.setDefaultTimeout(60_000);
   if (!copied) await context.addInitScript(neverCopied);
   const page = await context.newPage();
   const session = { browser, context, page, server, foreign, console: [], requests: [] };

@@ -63,6 +63,25 @@ export async function dropped(browser, files, options) {
 export const card = (page, name) => page.getByTestId("file-card").filter({ has: page.locator("bdi", { hasText: name }) });
 export const role = (page, name) => card(page, name).getByTestId("role");
 
+/// Waits until a picture that a worker draws is there, with more than a background and a frame, and is the same in two looks at it.
+export async function drawn(page, selector = "canvas.lanes", nth = 0) {
+  await page.waitForFunction(async ([selector, nth]) => {
+    const canvas = document.querySelectorAll(selector)[nth];
+    if (!(canvas?.width > 200)) return false;
+    const look = () => {
+      const copy = Object.assign(document.createElement("canvas"), { width: canvas.width, height: canvas.height });
+      const context = copy.getContext("2d");
+      context.drawImage(canvas, 0, 0);
+      return new Uint32Array(context.getImageData(0, 0, copy.width, copy.height).data.buffer);
+    };
+    const before = look();
+    if (new Set(before).size <= 3) return false;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    const now = look();
+    return now.length === before.length && now.every((pixel, at) => pixel === before[at]);
+  }, [selector, nth], PATIENCE);
+}
+
 /// Waits until a select field shows this option. The page sets it after a rendering, and lets the browser do other things between
 /// the two where the rendering took long: the text around it can be there before.
 export async function showsOption(field, label) {

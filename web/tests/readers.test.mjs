@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
 import { accessibilityFaults, chromiumOnly, launch } from "./harness.mjs";
-import { PATIENCE, dropped, example, id, settled, view } from "./page.mjs";
+import { PATIENCE, drawn, dropped, example, id, settled, view } from "./page.mjs";
 
 let browser;
 before(async () => { browser = await launch(); });
@@ -150,26 +150,27 @@ chromiumOnly("forced colours: pictures have the system's ground and ink, and hue
     const [ground, ink] = [await system(page, "Canvas"), await system(page, "CanvasText")];
     assert.notEqual(ground, ink);
     await page.locator("main .segment").first().waitFor(PATIENCE);
-    const drawn = await page.locator("main .segment").evaluateAll((all) => all.map((segment) => {
+    const segments = await page.locator("main .segment").evaluateAll((all) => all.map((segment) => {
       const { fill, stroke } = getComputedStyle(segment);
       return { fill, stroke };
     }));
-    assert.ok(drawn.every(({ fill, stroke }) => fill !== ground && stroke === ink), JSON.stringify(drawn[0]));
-    assert.ok(new Set(drawn.map(({ fill }) => fill)).size > 1, "hues stay");
+    assert.ok(segments.every(({ fill, stroke }) => fill !== ground && stroke === ink), JSON.stringify(segments[0]));
+    assert.ok(new Set(segments.map(({ fill }) => fill)).size > 1, "hues stay");
     assert.ok(await page.locator("main [fill^='url(#hatch']").count() > 0, "categories of one hue have patterns");
     assert.deepEqual(await accessibilityFaults(page), []);
     await view(page, "timeline");
     await id(page, "surface-over").waitFor(PATIENCE);
-    await page.waitForFunction(() => document.querySelector("canvas.lanes").width > 300);
-    await page.waitForTimeout(500);
+    await drawn(page);
     const lanes = await colours(page, "lanes");
     assert.ok(lanes.slice(0, 2).includes(ground), "the lanes lie on the system's ground");
     assert.ok(lanes.includes(ink), "and are labelled in its ink");
     assert.ok(lanes.includes("rgb(0, 114, 178)"), "GEMM is blue");
     // Switched off while the picture is there, it is drawn anew.
     await page.emulateMedia({ forcedColors: "none", colorScheme: colorScheme === "dark" ? "light" : "dark" });
-    await page.waitForTimeout(500);
-    assert.ok(!(await colours(page, "lanes")).slice(0, 2).includes(ground), "the theme's ground");
+    for (const ends = Date.now() + PATIENCE.timeout; (await colours(page, "lanes")).slice(0, 2).includes(ground);) {
+      assert.ok(Date.now() < ends, "the theme's ground");
+      await page.waitForTimeout(100);
+    }
     await session.close();
   }
 });

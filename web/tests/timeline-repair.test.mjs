@@ -8,7 +8,7 @@ import zlib from "node:zlib";
 
 import { own } from "./environment.mjs";
 import { accessibilityFaults, download, launch } from "./harness.mjs";
-import { PATIENCE, dropped, example, id, settled, view } from "./page.mjs";
+import { PATIENCE, drawn, dropped, example, id, settled, view } from "./page.mjs";
 
 let browser;
 before(async () => { browser = await launch(); });
@@ -21,8 +21,7 @@ async function opened(file, options) {
   await settled(session.page);
   await view(session.page, "timeline");
   await id(session.page, "surface-over").waitFor(PATIENCE);
-  await session.page.waitForFunction(() => document.querySelector("canvas.lanes").width > 300);
-  await session.page.waitForTimeout(300);
+  await drawn(session.page);
   return session;
 }
 

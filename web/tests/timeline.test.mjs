@@ -4,7 +4,7 @@ import { after, before, test } from "node:test";
 
 import { own } from "./environment.mjs";
 import { accessibilityFaults, chromiumOnly, download, drop, launch } from "./harness.mjs";
-import { PATIENCE, dropped, example, exampleEvents, id, rows, settled, view } from "./page.mjs";
+import { PATIENCE, drawn, dropped, example, exampleEvents, id, rows, settled, view } from "./page.mjs";
 import { processMegabytes } from "./processes.mjs";
 
 let browser;
@@ -67,11 +67,10 @@ test("every slice is in a lane, and the picture has their colours", async () => 
   // The steps of the profiler have a track of their own, beside their thread.
   const steps = slices.filter((event) => /^ProfilerStep/.test(event.name) && event.cat !== "gpu_user_annotation").length;
   assert.equal(Number(line.split(" slices")[0].replaceAll("\u2009", "")), slices.length + steps);
-  await page.waitForFunction(() => document.querySelector("canvas.lanes").width > 300);
-  await page.waitForTimeout(300);
-  const drawn = await colours(page, "lanes");
-  assert.ok((drawn["0,114,178"] ?? 0) > 200, "GEMM is blue");
-  assert.ok(Object.keys(drawn).length > 5, `${Object.keys(drawn).length} colours`);
+  await drawn(page);
+  const shown = await colours(page, "lanes");
+  assert.ok((shown["0,114,178"] ?? 0) > 200, "GEMM is blue");
+  assert.ok(Object.keys(shown).length > 5, `${Object.keys(shown).length} colours`);
   assert.deepEqual(await accessibilityFaults(page), []);
   await session.close();
 });
@@ -110,20 +109,22 @@ async function whole(page, name) {
 test("a click selects a slice, a drag a range; another view and back keeps them", async () => {
   const session = await opened();
   const { page } = session;
-  // (The parts of the wall time come with the diagnosis.)
-  await settled(page);
   const box = await id(page, "surface-over").boundingBox();
   await page.mouse.move(box.x + box.width * 0.2, box.y + 120);
   await page.mouse.down();
   await page.mouse.move(box.x + box.width * 0.6, box.y + 120, { steps: 4 });
   await page.mouse.up();
-  const range = await whole(page, "chapter-range");
+  // (The parts of the wall time come with the diagnosis, some time after the rest.)
+  const rangeIs = async () => {
+    await id(page, "table-range-wall").waitFor(PATIENCE);
+    return whole(page, "chapter-range");
+  };
+  const range = await rangeIs();
   await view(page, "breakdown");
   await view(page, "timeline");
   await id(page, "surface-over").waitFor(PATIENCE);
-  assert.equal(await whole(page, "chapter-range"), range);
-  await page.waitForFunction(() => document.querySelector("canvas.lanes").width > 300);
-  await page.waitForTimeout(300);
+  assert.equal(await rangeIs(), range);
+  await drawn(page);
   assert.ok(Object.keys(await colours(page, "lanes")).length > 5, "it is drawn again");
   await session.close();
 });
@@ -240,8 +241,7 @@ test("the page with a timeline below its view fits a narrow window", async () =>
 test("the picture is saved as it is seen", async () => {
   const session = await opened();
   const { page } = session;
-  await page.waitForFunction(() => document.querySelector("canvas.lanes").width > 300);
-  await page.waitForTimeout(300);
+  await drawn(page);
   const shown = await colours(page, "lanes");
   const saved = await download(page, () => id(page, "picture-over").click());
   assert.match(saved.name, /^example-lanes\.png$/);
