@@ -10,10 +10,10 @@ mod slow;
 use std::collections::BTreeMap;
 
 use host::Slices;
+use host::inputs::{entries, numbers};
 use host::links::{DeviceId, GpuSide};
 use host::numbers::Stats;
 use serde::Serialize;
-use serde_json::Value;
 use timeline::intervals::Interval;
 use trace::{Details, Trace};
 pub use triage::{Cold, Kind};
@@ -333,12 +333,8 @@ fn input(run: &Run<'_>, list: &[Iteration]) -> Option<Input> {
         let others = names.filter(|(name, _)| !matches!(*name, "aten::zero_" | "aten::fill_"));
         let first = others.take(MOST_OPS).find_map(|(name, at)| {
             let inputs = run.details.inputs(ops[at].row)?;
-            let all: Vec<Value> = serde_json::from_str(run.details.texts.get(inputs.dims)).ok()?;
-            let dims = |which: usize| -> Option<Vec<i64>> {
-                let dims: Option<Vec<i64>> =
-                    all.get(which)?.as_array()?.iter().map(Value::as_i64).collect();
-                dims.filter(|dims| !dims.is_empty())
-            };
+            let all = entries(run.details.texts.get(inputs.dims));
+            let dims = |which: usize| numbers(all.get(which)?).filter(|dims| !dims.is_empty());
             let (dims, weight) = match name {
                 "aten::embedding" => (dims(1)?, dims(0)),
                 // (A bag of indices is an item; where bags are ranges of one list, another list has their starts.)

@@ -21,6 +21,7 @@ pub mod flops;
 pub mod frames;
 pub mod gaps;
 pub mod idle;
+pub mod inputs;
 pub mod key_averages;
 mod lines;
 pub mod links;

@@ -30,6 +30,12 @@ impl Facts<'_> {
         rows.filter_map(|row| row.savings_bound_ns).sum()
     }
 
+    /// Whether it is a copy between a device and pageable memory of the host.
+    pub(crate) fn is_pageable(&self, one: &GpuSlice, route: CopyRoute) -> bool {
+        let name = self.slices.name(&one.slice);
+        !one.is_kernel && copy_route(name) == route && is_pageable(name)
+    }
+
     /// Whether a row of the overlap table advises pinned memory, with gates of its own.
     pub(crate) fn advises_pinned(&self) -> bool {
         self.triage.overlap.iter().any(triage::OverlapRow::pins)
@@ -68,12 +74,8 @@ impl Device<'_> {
     }
 
     fn pageable(&self) -> Vec<&GpuSlice> {
-        self.slices().filter(|one| self.is_pageable(one)).collect()
-    }
-
-    fn is_pageable(&self, one: &GpuSlice) -> bool {
-        let name = self.facts.slices.name(&one.slice);
-        !one.is_kernel && copy_route(name) == CopyRoute::HostToDevice && is_pageable(name)
+        let is_own = |one: &&GpuSlice| self.facts.is_pageable(one, CopyRoute::HostToDevice);
+        self.slices().filter(is_own).collect()
     }
 
     /// The time in which it stands still in the calls of copies before these begin, and after them until its next work.

@@ -2,8 +2,8 @@
 
 mod causes;
 
+use catalog::CopyRoute;
 use catalog::remedies::Stack;
-use catalog::{CopyRoute, copy_route, is_pageable};
 use host::copies::{CopyPlace, Purpose};
 use report::units::{self, count, plural, time};
 
@@ -315,11 +315,8 @@ fn largest(facts: &Facts<'_>, purpose: Purpose) -> String {
         Purpose::ToHostPageable => CopyRoute::DeviceToHost,
         _ => return String::new(),
     };
-    let is_own = |one: &&host::links::GpuSlice| {
-        let name = facts.slices.name(&one.slice);
-        !one.is_kernel && copy_route(name) == route && is_pageable(name)
-    };
-    let own: Vec<_> = facts.gpu.slices.iter().filter(is_own).collect();
+    let own = facts.gpu.slices.iter().filter(|one| facts.is_pageable(one, route));
+    let own: Vec<_> = own.collect();
     let all_ns: i64 = own.iter().map(|one| one.slice.dur_ns()).sum();
     let most = own.iter().max_by_key(|one| one.slice.dur_ns());
     let most =

@@ -8,6 +8,7 @@ use catalog::devices::Format;
 use catalog::{CopyRoute, copy_route};
 use host::HostSlice;
 use host::doing::doing;
+use host::inputs::entries;
 use host::links::GpuSlice;
 use host::rates::sizes;
 use report::units::{percent, time};
@@ -94,10 +95,9 @@ fn takes_doubles(facts: &Facts<'_>, op: &HostSlice) -> bool {
     if !text(inputs.types).contains("double") || !facts.slices.name(op).starts_with("aten::") {
         return false;
     }
-    let list = |id| serde_json::from_str::<Vec<Value>>(text(id)).unwrap_or_default();
     let is_double = |kind: &Value| kind.as_str() == Some("double");
     let has_sizes = |dims: &Value| dims.as_array().is_some_and(|dims| !dims.is_empty());
-    let (types, dims) = (list(inputs.types), list(inputs.dims));
+    let (types, dims) = (entries(text(inputs.types)), entries(text(inputs.dims)));
     types.iter().zip(&dims).any(|(kind, dims)| is_double(kind) && has_sizes(dims))
 }
 

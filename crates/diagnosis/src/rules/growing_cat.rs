@@ -1,6 +1,7 @@
 //! M25: a tensor that grows by `aten::cat`: each call copies the whole tensor again.
 
 use host::doing::doing;
+use host::inputs::{entries, numbers};
 use host::rates::sizes;
 use report::units::{count, plural, time};
 use serde_json::Value;
@@ -82,10 +83,9 @@ fn dims<'f>(facts: &Facts<'f>, at: usize) -> &'f str {
 
 /// What an `aten::cat` concatenates. (Some programs begin with an empty tensor.)
 fn parts(facts: &Facts<'_>, at: usize) -> Vec<Sizes> {
-    let list: Vec<Value> = serde_json::from_str(dims(facts, at)).unwrap_or_default();
-    let sizes = |dims: &Value| dims.as_array()?.iter().map(Value::as_i64).collect();
-    let parts = list.first().and_then(Value::as_array).into_iter().flatten();
-    parts.filter_map(sizes).filter(|sizes: &Sizes| *sizes != [0]).collect()
+    let all = entries(dims(facts, at));
+    let parts = all.first().and_then(Value::as_array).into_iter().flatten();
+    parts.filter_map(numbers).filter(|sizes: &Sizes| *sizes != [0]).collect()
 }
 
 /// The chains of calls.

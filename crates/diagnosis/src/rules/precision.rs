@@ -2,6 +2,7 @@
 
 use catalog::Category;
 use host::flops;
+use host::inputs::entries;
 use report::units::{percent, time};
 
 use crate::{Facts, Finding, Level, Rule};
@@ -171,8 +172,7 @@ fn by_kernels(facts: &Facts<'_>, busy: i64) -> Option<Finding> {
 /// Whether the first tensors of an op are 32-bit floats.
 fn takes_floats(facts: &Facts<'_>, row: trace::Row) -> bool {
     let Some(inputs) = facts.details.inputs(row) else { return false };
-    let types: Vec<serde_json::Value> =
-        serde_json::from_str(facts.details.texts.get(inputs.types)).unwrap_or_default();
+    let types = entries(facts.details.texts.get(inputs.types));
     let mut tensors = types.iter().filter_map(serde_json::Value::as_str).filter(|kind| {
         ["float", "double", "c10::Half", "c10::BFloat16", "signedchar", "unsignedchar"]
             .contains(kind)

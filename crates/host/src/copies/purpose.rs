@@ -1,10 +1,10 @@
 //! What an `aten::copy_` was for.
 
 use serde::Serialize;
-use serde_json::Value;
 use trace::Details;
 
 use super::is_copy;
+use crate::inputs::{entries, numbers};
 use crate::links::GpuSlice;
 use crate::slices::{HostSlice, Slices};
 
@@ -103,10 +103,7 @@ pub(super) fn purpose(
 /// Whether the source of a copy is a view that repeats values, as `expand` makes it: one of its strides is 0.
 pub(super) fn repeats(details: &Details, op: &HostSlice) -> bool {
     let Some(inputs) = details.inputs(op.row) else { return false };
-    let source = |json: &str| -> Option<Vec<i64>> {
-        let all: Vec<Value> = serde_json::from_str(json).ok()?;
-        all.get(1)?.as_array()?.iter().map(Value::as_i64).collect()
-    };
+    let source = |json: &str| entries(json).get(1).and_then(numbers);
     let dims = source(details.texts.get(inputs.dims));
     let strides = details.strides(op.row).and_then(source);
     let mut sizes = dims.into_iter().flatten().zip(strides.into_iter().flatten());
@@ -115,9 +112,7 @@ pub(super) fn repeats(details: &Details, op: &HostSlice) -> bool {
 
 fn by_inputs(details: &Details, op: &HostSlice) -> Option<Purpose> {
     let inputs = details.inputs(op.row)?;
-    let list = |json: &str| serde_json::from_str::<Vec<Value>>(json).ok();
-    let (types, dims) =
-        (list(details.texts.get(inputs.types))?, list(details.texts.get(inputs.dims))?);
+    let [types, dims] = [inputs.types, inputs.dims].map(|id| entries(details.texts.get(id)));
     let ([to_type, from_type, ..], [to_dims, from_dims, ..]) = (&types[..], &dims[..]) else {
         return None;
     };
@@ -127,12 +122,9 @@ fn by_inputs(details: &Details, op: &HostSlice) -> Option<Purpose> {
     if to_dims != from_dims {
         return Some(Purpose::Broadcast);
     }
-    let strides = details.strides(op.row).and_then(list);
-    let Some([to_strides, from_strides, ..]) = strides.as_deref() else {
+    let strides = details.strides(op.row).map(entries).unwrap_or_default();
+    let [to_strides, from_strides, ..] = &strides[..] else {
         return Some(Purpose::KernelSameDtype);
-    };
-    let numbers = |value: &Value| -> Option<Vec<i64>> {
-        value.as_array()?.iter().map(Value::as_i64).collect()
     };
     let dims = numbers(to_dims)?;
     let (to, from) = (numbers(to_strides)?, numbers(from_strides)?);
