@@ -9,6 +9,7 @@
 
 #![warn(unreachable_pub)]
 
+pub mod batches;
 pub mod before_kineto;
 pub mod before_window;
 pub mod dependent;

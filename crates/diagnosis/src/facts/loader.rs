@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use host::HostSlice;
 use host::slices::ThreadId;
+use timeline::batches::taken_over_ns;
 use timeline::intervals::{Interval, both, holds, length, union, without};
+use trace::TrackId;
 
 use super::Device;
 
@@ -65,37 +67,17 @@ impl<'f> Device<'f> {
         !self.facts.slices.frames.slices.is_empty()
     }
 
-    /// The same by the ops: where a tensor is there, `aten::set_` gives it its memory (`_rebuild_tensor` in `torch/_utils.py`). Each tensor is
-    /// taken to need as long as from one to the next of a batch; of a call that takes several batches those are the closest.
+    /// The same by the ops that give tensors their memory.
     fn receives_by_ops(&self) -> i64 {
-        let slices = self.facts.slices;
-        let launching = self.launching_threads();
-        let sets = slices.ops.slices.iter().filter(|op| slices.name(op) == "aten::set_");
-        let mut sets: Vec<(ThreadId, Interval)> = sets
-            .map(|op| (slices.thread(op.row), op.interval()))
-            .filter(|(thread, _)| launching.contains(thread))
+        let trace = self.facts.slices.trace;
+        let of_workers = self.facts.slices.names_with("MultiProcessing");
+        let calls: Vec<(TrackId, Interval)> = self
+            .loaders()
+            .into_iter()
+            .filter(|one| of_workers[trace.name(one.row).0 as usize])
+            .map(|one| (trace.track(one.row), one.interval()))
             .collect();
-        trace::sort(&mut sets);
-        // (One may call another of its name.)
-        sets.dedup_by(|later, earlier| later.0 == earlier.0 && later.1.1 <= earlier.1.1);
-        let of_workers = slices.names_with("MultiProcessing");
-        let loaders = self.loaders().into_iter();
-        let loaders = loaders.filter(|one| of_workers[slices.trace.name(one.row).0 as usize]);
-        let calls: Vec<(i64, i64, Option<i64>)> = loaders
-            .map(|one| {
-                let thread = slices.thread(one.row);
-                let at =
-                    |ns: i64| sets.partition_point(|(of, (from, _))| (*of, *from) < (thread, ns));
-                let own = &sets[at(one.start_ns)..at(one.end_ns)];
-                let closest = own.windows(2).map(|pair| pair[1].1.0 - pair[0].1.0).min();
-                (one.dur_ns(), own.len() as i64, closest)
-            })
-            .collect();
-        let mut closest: Vec<i64> = calls.iter().filter_map(|(.., closest)| *closest).collect();
-        trace::sort(&mut closest);
-        let Some(each_ns) = closest.get(closest.len().saturating_sub(1) / 2) else { return 0 };
-        let received = calls.iter().map(|(dur_ns, n, _)| n.saturating_mul(*each_ns).min(*dur_ns));
-        received.sum::<i64>().min(self.loads_ns())
+        taken_over_ns(trace, &calls).into_iter().sum::<i64>().min(self.loads_ns())
     }
 
     /// When it computes nothing from the begin of a data loader on a thread that launches its work to what that thread launches soon after it:
