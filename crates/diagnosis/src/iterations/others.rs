@@ -19,7 +19,7 @@ impl Iterations {
             let in_time_ns: i64 = parts.sum();
             in_time_ns.abs_diff(one.gpu_busy_ns) as f64 > OTHER_WORK * one.gpu_busy_ns as f64
         };
-        let is_told = !self.is_ahead() && self.warm().any(|one| !one.is_ahead && differs(one));
+        let is_told = !self.is_ahead() && self.warm().any(differs);
         is_told.then(|| OF_TIME.to_owned())
     }
 }

@@ -146,9 +146,8 @@ macro_rules! part {
             title: WallPart::$part.title(),
             unit: Unit::Time,
             help: WallPart::$part.meaning(),
-            cell: |row: &Iteration| match row.is_ahead {
-                true => Cell::missing("the CPU is ahead"),
-                false => Cell::Ns(row.parts.get(WallPart::$part.id()).copied().unwrap_or(0)),
+            cell: |row: &Iteration| {
+                Cell::Ns(row.parts.get(WallPart::$part.id()).copied().unwrap_or(0))
             },
         }
     };
