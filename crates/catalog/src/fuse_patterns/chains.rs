@@ -20,6 +20,8 @@ pub struct FuseChain {
     pub title: &'static str,
     /// The kernels that follow each other, in words.
     pub what: &'static str,
+    /// Those of them whose time counts, in words.
+    pub counted: &'static str,
     /// Ids of the remedies that may apply: rows of the table of remedies.
     pub remedies: &'static [&'static str],
     /// What a fused kernel still takes.
@@ -132,6 +134,7 @@ const BASE: FuseChain = FuseChain {
     id: "",
     title: "",
     what: "",
+    counted: "These kernels",
     remedies: &[],
     keeps: Keeps::Longest,
     chains: &[],
@@ -219,6 +222,7 @@ pub const CHAINS: &[FuseChain] = &[
         id: "K07",
         title: "All-reduce before a norm",
         what: "an all-reduce and the norm of its result",
+        counted: "Without the all-reduces, these kernels",
         remedies: &["vllm-allreduce-norm", "sglang-allreduce-norm", "aiter-allreduce-norm"],
         keeps: Keeps::Nothing,
         chains: &["~allreduce copy? add? copy? norm"],
@@ -238,6 +242,7 @@ pub const CHAINS: &[FuseChain] = &[
         id: "K09",
         title: "Layout changes around convolutions",
         what: "transposition and convolution",
+        counted: "The transpositions",
         remedies: &["channels-last", "channels-last-rocm"],
         keeps: Keeps::Nothing,
         // (cuDNN clears its workspace before a convolution that adds up parts.)
@@ -299,6 +304,7 @@ pub const CHAINS: &[FuseChain] = &[
         id: "K14",
         title: "Fill or reduction around split-K GEMMs",
         what: "a fill and a GEMM, or a split GEMM and the sum over its parts,",
+        counted: "Without the GEMMs, these kernels",
         remedies: &["tune-gemm"],
         keeps: Keeps::Nothing,
         chains: &["fill ~gemm split_k?", "~gemm split_k"],
@@ -349,6 +355,7 @@ pub const CHAINS: &[FuseChain] = &[
         id: "K18",
         title: "Batch norm after a convolution",
         what: "a convolution and a batch norm with running statistics",
+        counted: "The batch norms",
         remedies: &["fold-batch-norm"],
         keeps: Keeps::Nothing,
         chains: &["~conv ~layout* ~aten? batch_norm_inference"],

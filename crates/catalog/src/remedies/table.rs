@@ -331,8 +331,8 @@ pub(super) const REMEDIES: &[Remedy] = &[
         id: "vllm-allreduce-norm",
         what: "the pass fuse_allreduce_rms of vLLM (FlashInfer)",
         action: "Set fuse_allreduce_rms in the pass_config of vLLM's compilation config, and run without --enforce-eager.",
-        why: "FlashInfer's all-reduce kernel norms its result on the way. The all-reduce itself stays. The pass is part of \
-              vLLM's torch.compile integration, so that it needs compilation.",
+        why: "FlashInfer's all-reduce kernel norms its result on the way. It replaces the all-reduce, too; the bound does not count \
+              what that saves or costs. The pass is part of vLLM's torch.compile integration, so that it needs compilation.",
         check: "In a new trace, allreduce_fusion_kernel replaces the all-reduce and the norm.",
         gates: Gates {
             platforms: &[Platform::Cuda],
@@ -350,7 +350,8 @@ pub(super) const REMEDIES: &[Remedy] = &[
         id: "sglang-allreduce-norm",
         what: "--enable-flashinfer-allreduce-fusion of SGLang",
         action: "Start SGLang with --enable-flashinfer-allreduce-fusion.",
-        why: "FlashInfer's all-reduce kernel norms its result on the way. The all-reduce itself stays.",
+        why: "FlashInfer's all-reduce kernel norms its result on the way. It replaces the all-reduce, too; the bound does not count \
+              what that saves or costs.",
         check: "In a new trace, allreduce_fusion_kernel replaces the all-reduce and the norm.",
         gates: Gates {
             platforms: &[Platform::Cuda],
@@ -368,7 +369,8 @@ pub(super) const REMEDIES: &[Remedy] = &[
         id: "aiter-allreduce-norm",
         what: "all-reduce with RMSNorm of AITER",
         action: "Use AITER's custom_fused_ar_rms where the framework version supports it.",
-        why: "AITER's all-reduce kernel norms its result on the way. The all-reduce itself stays.",
+        why: "AITER's all-reduce kernel norms its result on the way. It replaces the all-reduce, too; the bound does not count \
+              what that saves or costs.",
         check: "In a new trace, one kernel replaces the all-reduce and the norm.",
         gates: Gates {
             platforms: &[Platform::Rocm],

@@ -354,8 +354,9 @@ fn rationale(lanes: &Lanes<'_>, candidate: &Candidate, share: f64) -> String {
                 stage => format!(" in the {} stage", stage.title()),
             };
             return format!(
-                "{what} run in sequence {}{stage}. These kernels take {share} of the GPU time of this stage.",
-                times(n_split(lanes, candidate))
+                "{what} run in sequence {}{stage}. {} take {share} of the GPU time of this stage.",
+                times(n_split(lanes, candidate)),
+                chain.counted,
             );
         }
         Sought::Pattern(pattern) => pattern,
