@@ -42,6 +42,8 @@ pub(super) struct Rule {
     pub attention_ns: Option<Option<i64>>,
     /// For collectives in a row: the latency of each.
     pub latency_ns: Option<i64>,
+    /// So many launches were interrupted, and count with the median of their equals.
+    pub interrupted: Option<u64>,
     /// One pass over each tensor stays.
     pub one_pass: bool,
     /// The time of kernels that others replace, and of the convolutions among them: what those take is not known, so none of it goes away.

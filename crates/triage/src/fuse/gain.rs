@@ -20,6 +20,7 @@ pub(super) fn gain(advice: &Advice, wall: &Wall) -> Gain {
         gaps_ns: _,
         attention_ns,
         latency_ns,
+        interrupted,
         one_pass,
         twins,
         added,
@@ -70,6 +71,13 @@ pub(super) fn gain(advice: &Advice, wall: &Wall) -> Gain {
             if n == 1 { "counts" } else { "count" },
         )
     });
+    let interrupted = interrupted.map_or_else(String::new, |n| {
+        format!(
+            "; {} that ran over 20 times as long as equal ones {} with the median of those, because another process probably had the GPU",
+            units::plural(n, "launch", "launches"),
+            if n == 1 { "counts" } else { "count" },
+        )
+    });
     let limit = of_launches(launches, by_frames, wall);
     let held = held_ns.map_or_else(String::new, |ns| {
         format!(
@@ -83,8 +91,9 @@ pub(super) fn gain(advice: &Advice, wall: &Wall) -> Gain {
             units::time(ns)
         )
     });
-    let estimate =
-        format!("This is an estimate: {of_gpu}{twins}{added}{nodes}{limit}{held}.{slowed}");
+    let estimate = format!(
+        "This is an estimate: {of_gpu}{interrupted}{twins}{added}{nodes}{limit}{held}.{slowed}"
+    );
     let sentence = format!(
         " It saves at most {} ({} of {}). {estimate}",
         units::time(advice.saved_ns),

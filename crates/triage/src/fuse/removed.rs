@@ -1,5 +1,7 @@
 //! What goes away if a fused kernel replaces the parts of a candidate: exposed time, launch gaps and launches.
 
+use std::collections::BTreeMap;
+
 use catalog::Category;
 use catalog::fuse_patterns::Keeps;
 use trace::Row;
@@ -37,6 +39,10 @@ const HALF_BYTES: u64 = 2;
 /// Matrix products of a fused attention in its backward and its forward pass: it computes the scores again (Dao, "FlashAttention-2", 2023).
 const BACKWARD: i64 = 5;
 const FORWARD: i64 = 2;
+
+/// A launch that runs so many times as long as the median of its equals was interrupted, where there are so many of them.
+const INTERRUPTED: i64 = 20;
+const EQUALS: usize = 5;
 
 /// Longer pauses between two parts are no launch gaps, in ns.
 const MOST_GAP_NS: i64 = 20_000;
@@ -112,6 +118,7 @@ pub(super) fn removed(
         gaps_ns,
         attention_ns,
         latency_ns: fusion.latency_ns,
+        interrupted: (!fusion.interrupted.is_empty()).then_some(fusion.interrupted.len() as u64),
         one_pass: fusion.keeps == Keeps::OnePass,
         twins,
         added,
@@ -147,6 +154,8 @@ struct Fusion<'a> {
     launch_ns: Option<i64>,
     /// No part saves more than this.
     latency_ns: Option<i64>,
+    /// The parts that were interrupted, each with the median of its equals.
+    interrupted: BTreeMap<u32, i64>,
 }
 
 impl<'a> Fusion<'a> {
@@ -176,6 +185,7 @@ impl<'a> Fusion<'a> {
             layout: chain_is("K09"),
             launch_ns: ground.wall.launch_ns(launched),
             latency_ns: (keeps == Keeps::AllButLatency).then(|| latency_ns(lanes, candidate)),
+            interrupted: interrupted(lanes, ground, candidate),
         }
     }
 
@@ -232,6 +242,7 @@ impl<'a> Fusion<'a> {
 
     fn exposed_ns(&self, at: u32) -> i64 {
         let ns = self.ground.exposed_ns.get(at as usize).copied().unwrap_or_default();
+        let ns = self.interrupted.get(&at).map_or(ns, |median_ns| ns.min(*median_ns));
         // (Other streams may work in the same time.)
         let dur_ns = self.lanes.gpu.slice(at as usize).dur_ns;
         ns.min(dur_ns.saturating_sub(self.waits_ns(at)).max(0))
@@ -375,6 +386,35 @@ fn pass_ns(ground: &Ground<'_>, at: u32) -> i64 {
 fn first_tensor(ground: &Ground<'_>, at: u32) -> Option<(f64, u64)> {
     let (sizes, bytes) = ground.arguments?.first_tensor(at as usize)?;
     Some((sizes.iter().map(|size| *size as f64).product(), bytes))
+}
+
+/// The launches of a candidate that run far longer than their equals, of one kernel with one launch config, and the median of those: another
+/// process had the GPU meanwhile.
+#[inline(never)]
+fn interrupted(
+    lanes: &Lanes<'_>,
+    ground: &Ground<'_>,
+    candidate: &Candidate,
+) -> BTreeMap<u32, i64> {
+    let mut equal: BTreeMap<(u32, u32), Vec<u32>> = BTreeMap::new();
+    for at in related(candidate) {
+        let config = ground.arguments.and_then(|arguments| arguments.config_index(at as usize));
+        let work = lanes.code_of_slice(at).work;
+        // (A collective waits for other ranks.)
+        let is_own = lanes.gpu.works[work as usize].category != Category::Communication;
+        if let Some(config) = config.filter(|_| is_own) {
+            equal.entry((work, config)).or_default().push(at);
+        }
+    }
+    let dur_ns = |at: u32| lanes.gpu.slice(at as usize).dur_ns;
+    let mut found = BTreeMap::new();
+    for launches in equal.into_values().filter(|launches| launches.len() >= EQUALS) {
+        let mut times: Vec<i64> = launches.iter().map(|at| dur_ns(*at)).collect();
+        let median_ns = timeline::median(&mut times).unwrap_or_default();
+        let is_long = |at: &u32| dur_ns(*at) > INTERRUPTED.saturating_mul(median_ns);
+        found.extend(launches.into_iter().filter(is_long).map(|at| (at, median_ns)));
+    }
+    found
 }
 
 /// How long a kernel of these takes whatever it moves: one in twenty is shorter.

@@ -12,6 +12,7 @@ const BMM: &str = "ampere_fp16_s16816gemm_fp16_128x128_ldg8_f2f_stages_32x5_tn";
 const SOFTMAX: &str = "void (anonymous namespace)::softmax_warp_forward<c10::Half, c10::Half, float, 10, false, false>(int)";
 const ADD: &str = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> >(int)";
 const FILL: &str = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, std::array<char*, 1ul> >(int)";
+const NORM: &str = "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<float, float>(int, float)";
 const REDUCE: &str = "ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)";
 const ROPE: &str = "void vllm::rotary_embedding_kernel<c10::BFloat16, true>(long const*, int)";
 const CACHE: &str =
@@ -208,6 +209,35 @@ fn elementwise(sizes: &[&str], change: impl Fn(&mut Program)) -> Option<FuseRow>
     }
     change(&mut program);
     advised(&program.report(), "K11")
+}
+
+/// Additions before a layer norm, of 10 us each; one norm takes as long as that. All have one launch config.
+fn added_and_normed(longest_ns: i64) -> FuseRow {
+    let mut program = Program::on("NVIDIA A100-SXM4-80GB", (8, 0));
+    let config = trace::LaunchConfig { grid: Some([128, 1, 1]), ..Default::default() };
+    program.details.configs.push(config);
+    let dims = "[[32,128,768],[32,128,768]]";
+    for nth in 0..40_i64 {
+        let (cpu, gpu) = (nth * 20 * US, 2 * MS + nth * MS);
+        program.run("aten::add", dims, ADD, cpu, (gpu, 10 * US));
+        program.details.launches.push((program.rows - 1, 0));
+        let norm_ns = if nth == 20 { longest_ns } else { 10 * US };
+        program.run("aten::layer_norm", dims, NORM, cpu + 10 * US, (gpu + 10 * US, norm_ns));
+        program.details.launches.push((program.rows - 1, 0));
+    }
+    advised(&program.report(), "K05").unwrap()
+}
+
+#[test]
+fn an_interrupted_kernel_saves_no_more_than_its_equals() {
+    let (plain, interrupted) = (added_and_normed(10 * US), added_and_normed(600 * US));
+    assert_eq!(interrupted.savings_bound_ns, plain.savings_bound_ns);
+    assert!(!plain.rationale.contains("equal ones"), "{}", plain.rationale);
+    let told =
+        "1 launch that ran over 20 times as long as equal ones counts with the median of those";
+    assert!(interrupted.rationale.contains(told), "{}", interrupted.rationale);
+    let long = added_and_normed(190 * US);
+    assert!(long.savings_bound_ns > plain.savings_bound_ns, "only longer than others");
 }
 
 const EQUAL: &[&str] = &["[[32,128],[32,128]]", "[[4096],[]]", "[[128],[32,128]]"];
