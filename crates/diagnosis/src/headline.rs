@@ -383,7 +383,7 @@ fn state(facts: &Facts<'_>, most: &WallRow) -> Option<Cow<'static, str>> {
         WallPart::Unexplained => match in_ranges(facts, most) {
             Some(ranges) => {
                 let named = ranges.named();
-                let text = format!("is idle in {named}, where no op, call or frame is recorded,");
+                let text = format!("is idle in {named}, in which no op or call is recorded,");
                 return Some(text.into());
             }
             None => "is idle, with no op, call or frame recorded on the CPU to explain it,",

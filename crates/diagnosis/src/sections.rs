@@ -189,7 +189,7 @@ impl Diagnosis {
             findings.tables.push(if bounded { table } else { table.without("bound_ns") });
         }
         if !facts.is_empty() {
-            let table = Table::of("baseline", "What else to mind", &facts);
+            let table = Table::of("baseline", "Also note", &facts);
             findings.tables.push(table.without("bound_ns").without("confidence"));
         }
         // (Of one step the wall time says all.)

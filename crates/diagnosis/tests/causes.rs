@@ -10,29 +10,39 @@ use fixture::{Fixture, kernel, slice};
 
 const MS: i64 = 1_000_000;
 
-/// Two kernels with nine milliseconds of a loader with workers between them, of which eight are in a function of Python.
-fn loads_in(function: &str) -> Diagnosis {
+/// Two kernels with nine milliseconds of a loader with workers between them, of which so many are in a function of Python.
+fn loads_in(function: &str, ms: i64) -> Diagnosis {
     let mut fixture = Fixture::default();
     launch(&mut fixture, "k", 1, 0, 4_000, MS);
     let loader = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__";
     fixture.push(slice("user_annotation", loader).at(1_004_000, 9 * MS).on(1, 1));
-    fixture.push(slice("python_function", function).at(1_500_000, 8 * MS).on(1, 1));
+    fixture.push(slice("python_function", function).at(1_500_000, ms * MS).on(1, 1));
     launch(&mut fixture, "k", 2, 10_010_000, 10_014_000, MS);
     diagnosis(fixture)
 }
 
 #[test]
 fn batches_that_are_there_ask_for_no_more_workers() {
-    let there = loads_in("<built-in function loads>");
+    let there = loads_in("<built-in function loads>", 8);
     let action = &there.actions[0];
     assert!(action.action.starts_with("More workers do not help"), "{}", action.action);
     assert_eq!(action.bound_ns, 8 * MS);
-    assert!(action.hypothesis.contains("For 8.00 ms of these 9.00 ms the batches are there"));
-    let waits = loads_in("<built-in method poll of select.poll object at 0x7f>");
+    assert!(
+        action
+            .hypothesis
+            .contains("For 8.00 ms of the 9.00 ms that it runs, the batch is already there")
+    );
+    // Of a part, the workers are waited for in the rest.
+    let partly = loads_in("<built-in function loads>", 4);
+    let action = &partly.actions[0];
+    assert!(action.action.contains("do not keep up"), "{}", action.action);
+    assert_eq!(action.bound_ns, 5 * MS);
+    assert!(action.hypothesis.contains("For 4.00 ms of the 9.00 ms that it runs, the batch is"));
+    let waits = loads_in("<built-in method poll of select.poll object at 0x7f>", 8);
     let action = &waits.actions[0];
     assert!(action.action.contains("do not keep up"), "{}", action.action);
     assert_eq!(action.bound_ns, 9 * MS);
-    assert!(!action.hypothesis.contains("the batches are there"), "{}", action.hypothesis);
+    assert!(!action.hypothesis.contains("the batch is already there"), "{}", action.hypothesis);
 }
 
 /// Four steps, each with a launched kernel of 10 us and ten kernels of 20 us on the same stream, with their launches or without.

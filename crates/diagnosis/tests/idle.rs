@@ -44,7 +44,7 @@ fn idle_time_in_an_annotation_of_the_program_names_it() {
     assert_eq!(graphs.actions.first().map(|one| one.remedy), Some("beside-graphs"));
     let own = with(Some(("evaluate", 1)));
     let headline = own.headline.as_deref().unwrap();
-    let expected = "The GPU is idle in evaluate, where no op, call or frame is recorded, for 72";
+    let expected = "The GPU is idle in evaluate, in which no op or call is recorded, for 72";
     assert!(headline.starts_with(expected), "{headline}");
     let [finding] = found(&own, "M3")[..] else { panic!("{:?}", own.findings) };
     assert_eq!((finding.verdict, finding.bound_ns), ("in_annotations", Some(14 * MS)));

@@ -218,9 +218,9 @@ fn a_cpu_that_launches_too_late_for_most_passes_is_not_ahead() {
         said(&drained, "In 5 of 5 iterations the CPU waits for all of the GPU's work"),
         "{drained:?}"
     );
-    assert!(said(&of(8_000_000, Some("cudaStreamSynchronize")), "but not far enough"));
+    assert!(said(&of(8_000_000, Some("cudaStreamSynchronize")), "but not by enough"));
     let late = with(8_000_000);
-    let dry = "In 5 of 6 iterations the GPU is idle before their work ends, for 13.5 ms in all, because launches come late.";
+    let dry = "In 5 of 6 iterations the GPU goes idle before their work ends (13.5 ms in all), because launches come late.";
     assert!(said(&late, dry), "{late:?}");
     assert!(
         said(

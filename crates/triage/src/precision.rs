@@ -84,9 +84,9 @@ impl Faster {
     fn ratio(self) -> String {
         let Self { peak, tf32, rate } = self;
         let f32 = peak.f32_tflops;
-        let format = if tf32 { "TF32" } else { "16 bits" };
+        let format = if tf32 { "TF32" } else { "FP16" };
         format!(
-            "the ratio of the peak rates of the {} ({f32} TFLOPS in 32 bits, {rate} TFLOPS in {format})",
+            "the ratio of the peak rates of the {} ({f32} TFLOPS FP32, {rate} TFLOPS {format})",
             peak.title
         )
     }
@@ -171,7 +171,7 @@ impl PlainTime {
         let is_told = gain.counts != Counts::OnceFed && self.paced_ns > 0;
         if is_told && self.paced_ns.saturating_mul(paced::LEAST_TOLD) >= gain.saved_ns {
             gain.text.push_str(&format!(
-                " Not counted: {} that would only lengthen the waits for the data loader's workers.",
+                " Not counted: {} that would only turn into waiting for the data loader's workers.",
                 units::time(self.paced_ns)
             ));
         }
@@ -191,8 +191,8 @@ impl PlainTime {
         if shorter_ns < least_ns {
             let gone_ns = shorter_ns.saturating_add(self.paced_ns);
             let text = format!(
-                "If they speed up by {ratio}, the time in which they run alone falls by {}; until the workers keep up, {} of that only \
-                 lengthens the waits for them.",
+                "If they speed up by {ratio}, their exposed time falls by {}; until the workers keep up, {} of that only turns into \
+                 waiting for them.",
                 units::time(gone_ns),
                 units::time(self.paced_ns)
             );
@@ -200,8 +200,7 @@ impl PlainTime {
         }
         if most_ns < least_ns {
             let text = format!(
-                "If they speed up by {ratio}, the time in which they run alone falls by {}; in the recording, late launches delay what \
-                 follows.",
+                "If they speed up by {ratio}, their exposed time falls by {}; in the recording, late launches delay what follows.",
                 units::time(shorter_ns)
             );
             let counts = Counts::WithoutLateLaunches;
@@ -211,8 +210,8 @@ impl PlainTime {
         // (Where all of it is saved, no wait is in the way.)
         if part < ALL_PCT && percent(saved_ns, most_ns) < ALL_PCT {
             let text = format!(
-                "If they speed up by {ratio}, this saves {} to {}: the CPU waits for several streams, and the file does not show which \
-                 wait is for which.",
+                "If they speed up by {ratio}, this saves between {} and {}: the file does not show which stream each wait of the CPU is \
+                 for.",
                 units::time(saved_ns),
                 units::time(most_ns),
             );
@@ -221,7 +220,7 @@ impl PlainTime {
         }
         let less = match part < ALL_PCT {
             true => format!(
-                " GPU time in which they run alone falls by {}, but other work or late launches then limit the run.",
+                " Their exposed time falls by {}, but other work or late launches then limit the run.",
                 units::time(shorter_ns)
             ),
             false => String::new(),
@@ -334,7 +333,7 @@ pub(super) fn plain_products(
     Some(PlainProducts {
         device: gpu.device().to_owned(),
         observation: format!(
-            "FP32 {} run without tensor cores for {} ({} of {}).",
+            "FP32 {} do not use tensor cores for {} ({} of {}).",
             plain.what(),
             units::time(total_ns),
             units::percent(percent(total_ns, all_ns)),
@@ -375,7 +374,7 @@ mod tests {
             fixture.push(kernel(name).at(begun_ns, MS).link(at + 1));
         }
         let report = triage(&fixture.finish(), &TriageOptions::default(), &Sources::default());
-        report.takeaways.into_iter().find(|text| text.contains("without tensor cores"))
+        report.takeaways.into_iter().find(|text| text.contains("do not use tensor cores"))
     }
 
     #[test]
@@ -391,7 +390,7 @@ mod tests {
         let conv = "void implicit_convolve_sgemm<float, float, 128, 6, 7, 3, 3, 5, 1, false>(int)";
         let conv_of = |device| said(device, conv, false);
         let v100 = conv_of("Tesla V100-SXM2-16GB").unwrap();
-        assert!(v100.starts_with("FP32 convolutions run without tensor cores"), "{v100}");
+        assert!(v100.starts_with("FP32 convolutions do not use tensor cores"), "{v100}");
         assert_eq!(conv_of("NVIDIA A100-SXM4-80GB"), None, "cuDNN may use TF32 there already");
     }
 
@@ -413,10 +412,13 @@ mod tests {
             }
         }
         let report = triage(&fixture.finish(), &TriageOptions::default(), &Sources::default());
-        let said = report.takeaways.iter().find(|text| text.contains("without tensor cores"));
+        let said = report.takeaways.iter().find(|text| text.contains("do not use tensor cores"));
         let said = said.unwrap();
         // The last one, launched after five waits that are shorter, ends 6 times 0.875 ms sooner; nothing says that no wait was for more.
-        assert!(said.contains("this saves 5.25 ms to 8.75 ms: the CPU waits"), "{said}");
+        assert!(
+            said.contains("this saves between 5.25 ms and 8.75 ms: the file does not show"),
+            "{said}"
+        );
     }
 
     #[test]

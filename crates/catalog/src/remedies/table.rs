@@ -896,7 +896,7 @@ pub(super) const REMEDIES: &[Remedy] = &[
     Remedy {
         id: "larger-graphs",
         what: "more of the step in graphs",
-        action: "Shorten what the CPU does outside the graphs that run already, or put more of the step into them.",
+        action: "Reduce the CPU work outside the existing graphs, or put more of the step into them.",
         why: "Outside graphs the GPU waits for the CPU.",
         check: "In a new trace, the GPU is idle for less time before late launches.",
         gates: Gates { executions: &[Execution::Graph], ..OPEN },

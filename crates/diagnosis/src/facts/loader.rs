@@ -77,7 +77,12 @@ impl<'f> Device<'f> {
             .filter(|one| of_workers[trace.name(one.row).0 as usize])
             .map(|one| (trace.track(one.row), one.interval()))
             .collect();
-        taken_over_ns(trace, &calls).into_iter().sum::<i64>().min(self.loads_ns())
+        let window = self.window();
+        let within = |(taken_ns, (_, call)): (i64, &(TrackId, Interval))| {
+            taken_ns.min(length(&both(&[*call], &window)))
+        };
+        let taken = taken_over_ns(trace, &calls).into_iter().zip(&calls);
+        taken.map(within).sum::<i64>().min(self.loads_ns())
     }
 
     /// When it computes nothing from the begin of a data loader on a thread that launches its work to what that thread launches soon after it:

@@ -18,7 +18,7 @@ impl Facts<'_> {
     pub(crate) fn paced_pageable(&self) -> (i64, String) {
         let ns: i64 = self.triage.overlap.iter().map(|row| row.paced_ns).sum();
         let text = format!(
-            " Not counted: {} that would only lengthen the waits for the data loader's workers.",
+            " Not counted: {} that would only turn into waiting for the data loader's workers.",
             time(ns)
         );
         (ns, if ns > 0 { text } else { String::new() })

@@ -38,7 +38,7 @@ impl Slowed {
     fn on_cpu(&self) -> String {
         let parts = [
             (self.unrecorded_ns, "in which nothing is recorded on the CPU"),
-            (self.in_calls_ns, "in single CPU calls that take as long without it"),
+            (self.in_calls_ns, "in individual CPU calls that profiling does not slow down"),
         ];
         let is_told = |ns: i64| ns.saturating_mul(100) >= self.window_ns;
         let told = parts.into_iter().filter(|(ns, _)| is_told(*ns));

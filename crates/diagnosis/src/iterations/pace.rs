@@ -61,7 +61,7 @@ pub(super) fn ahead(pace: Option<Pace>, n: usize) -> String {
         );
     }
     format!(
-        "The CPU launches ahead, but not far enough: {AHEAD} In {} of {} the GPU is idle before their work ends, for {} in all, because \
+        "The CPU runs ahead of the GPU, but not by enough: {AHEAD} In {} of {} the GPU goes idle before their work ends ({} in all), because \
          launches come late. On the CPU, an iteration starts every {} (median of {}); the launching thread waits {} of that for the GPU \
          (median).",
         count(pace.n_late as u64),

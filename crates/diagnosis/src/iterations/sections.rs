@@ -328,7 +328,7 @@ impl Iterations {
         let cold = match (self.list.len(), cold) {
             (1, 0) => String::new(),
             (..=3, 0) if self.is_even() => String::new(),
-            (..=3, 0) => "; too few to tell whether the first is cold".to_owned(),
+            (..=3, 0) => "; too few to tell whether the first one is a warm-up".to_owned(),
             (_, 0) => String::new(),
             // (The first sentence of the report says so: its bar is of the others.)
             _ if self.warm_windows.is_some() => String::new(),

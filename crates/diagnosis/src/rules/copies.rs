@@ -391,7 +391,7 @@ fn words(purpose: Purpose) -> Option<(&'static str, &'static str, &'static str)>
         ),
         Purpose::OnDevice => (
             "d2d",
-            "stay on the GPU",
+            "copy within the GPU",
             "Write the result straight to its destination (out=), or use it without a copy.",
         ),
         Purpose::Broadcast => (

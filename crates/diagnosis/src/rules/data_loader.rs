@@ -13,6 +13,9 @@ const BOUND_SHARE: f64 = 0.5;
 const LEAST_SHARE: f64 = 0.1;
 /// Communication while the loader holds the launches up is told from this share of that time on.
 const LEAST_MORE: f64 = 0.1;
+/// Of the loader's time, what receiving batches takes is told from the first share on. From the second, more workers do not help.
+const LEAST_RECEIVED: f64 = 0.25;
+const MOST_RECEIVED: f64 = 0.75;
 /// Why the communication counts.
 const LAUNCHES: &str =
     "The CPU launches what comes next when the data is there, however short the communication is. ";
@@ -72,8 +75,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 ),
             };
             let (saved_ns, hides) = saved(&device, bound_ns);
-            let receives = receives(&device);
-            let saved_ns = if receives.is_empty() { saved_ns } else { saved_ns.min(device.receives_ns()) };
+            let (receives, most_ns) = receives(&device);
+            let saved_ns = saved_ns.min(most_ns);
             Some(
                 Finding::fact(Rule::DataLoader, verdict(share), text)
                     .level(Level::of_share(share))
@@ -95,25 +98,30 @@ fn next(facts: &Facts<'_>, device: &Device<'_>) -> String {
     plain.map_or_else(String::new, |plain| format!("What comes next: {}", plain.text()))
 }
 
-/// That most of the loader's time is taken up by batches that workers have made already; empty where it is not, or nothing shows it.
-fn receives(device: &Device<'_>) -> String {
-    let (own, all) = (time(device.receives_ns()), time(device.loads_ns()));
-    match (takes_over(device), device.receives_in_frames()) {
-        (false, _) => String::new(),
-        (true, true) => format!(
-            "For {own} of these {all} the batches are there: the main process unpickles them and receives their tensors one by one. "
-        ),
-        (true, false) => format!(
-            "For about {own} of the {all} that it runs the batches are there: the main process receives their tensors one by one. That is \
-             an estimate, by the time from one tensor to the next. "
-        ),
+/// That much of the loader's time is taken up by batches that workers have made already, and what is left to save; empty where it is not, or
+/// nothing shows it.
+fn receives(device: &Device<'_>) -> (String, i64) {
+    let (receives_ns, loads_ns) = (device.receives_ns(), device.loads_ns());
+    if (receives_ns as f64) < LEAST_RECEIVED * loads_ns as f64 || receives_ns == 0 {
+        return (String::new(), i64::MAX);
     }
+    let (own, all) = (time(receives_ns), time(loads_ns));
+    let text = match device.receives_in_frames() {
+        true => format!(
+            "For {own} of the {all} that it runs, the batch is already there: the main process unpickles it and receives its tensors one at a time. "
+        ),
+        false => format!(
+            "For about {own} of the {all} that it runs, the batch is already there: the main process receives its tensors one at a time. That is an \
+             estimate, by the time from one tensor to the next. "
+        ),
+    };
+    (text, if takes_over(device) { receives_ns } else { loads_ns.saturating_sub(receives_ns) })
 }
 
-/// Whether most of the loader's time on the launching threads is the transfer of what workers have loaded.
+/// Whether nearly all of the loader's time on the launching threads is the transfer of what workers have loaded.
 pub(crate) fn takes_over(device: &Device<'_>) -> bool {
     let receives_ns = device.receives_ns();
-    receives_ns > 0 && receives_ns.saturating_mul(2) > device.loads_ns()
+    receives_ns > 0 && receives_ns as f64 >= MOST_RECEIVED * device.loads_ns() as f64
 }
 
 /// How much sooner the run is done without the loader, at most, and why that is more than the device waits for it: the device's work during

@@ -155,7 +155,7 @@ fn by_kernels(facts: &Facts<'_>, busy: i64) -> Option<Finding> {
         true => format!("{} of the busy time", percent(100.0 * ns as f64 / busy as f64)),
         false => "in all: several run at a time".to_owned(),
     };
-    let text = format!("FP32 matrix products run without tensor cores for {} ({share}).", time(ns));
+    let text = format!("FP32 matrix products do not use tensor cores for {} ({share}).", time(ns));
     let finding = Finding::fact(Rule::Precision, "fp32", text).with(
         "triage",
         "GPU time of such kernels",

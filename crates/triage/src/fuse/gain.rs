@@ -81,7 +81,7 @@ pub(super) fn gain(advice: &Advice, wall: &Wall) -> Gain {
     let limit = of_launches(launches, by_frames, wall);
     let held = held_ns.map_or_else(String::new, |ns| {
         format!(
-            ". Of the GPU time saved, {} would not shorten the run, because other work or late launches delay what follows",
+            ". Another {} of GPU time goes away without shortening the run, because other work or late launches delay what follows",
             units::time(ns)
         )
     });
@@ -114,7 +114,7 @@ fn of_gpu_work(advice: &Advice) -> Option<i64> {
 fn of_launches(launches: Option<(u64, i64)>, by_frames: bool, wall: &Wall) -> String {
     match launches {
         Some((n, ns)) => format!(
-            "; where the GPU waits for the CPU, the CPU time of {} that {} away ({} in all, each {}; profiler overhead included{})",
+            "; plus, where the GPU waits for the CPU, the CPU time of {} that {} away ({} in all, each {}; profiler overhead included{})",
             units::plural(n, "launch", "launches"),
             if n == 1 { "goes" } else { "go" },
             units::time(ns),

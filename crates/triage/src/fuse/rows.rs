@@ -331,7 +331,10 @@ fn n_split(lanes: &Lanes<'_>, candidate: &Candidate) -> usize {
 
 /// Which kernels follow which, and how often.
 fn rationale(lanes: &Lanes<'_>, candidate: &Candidate, share: f64) -> String {
-    let share = units::percent(share);
+    let share = match lanes.stages[candidate.stage].stage {
+        Stage::All => format!("{} of GPU time", units::percent(share)),
+        _ => format!("{} of the GPU time of this stage", units::percent(share)),
+    };
     let times = |n: usize| match n {
         1 => "once".to_owned(),
         n => format!("{} times", units::count(n as u64)),
@@ -354,7 +357,7 @@ fn rationale(lanes: &Lanes<'_>, candidate: &Candidate, share: f64) -> String {
                 stage => format!(" in the {} stage", stage.title()),
             };
             return format!(
-                "{what} run in sequence {}{stage}. {} take {share} of the GPU time of this stage.",
+                "{what} run in sequence {}{stage}. {} take {share}.",
                 times(n_split(lanes, candidate)),
                 chain.counted,
             );
@@ -389,19 +392,16 @@ fn rationale(lanes: &Lanes<'_>, candidate: &Candidate, share: f64) -> String {
     );
     match (candidate.active.is_empty(), candidate.split.is_empty()) {
         (true, _) => {
-            format!(
-                "{} run{next_to} {often} and take {share} of the GPU time of this stage.",
-                parts()
-            )
+            format!("{} run{next_to} {often} and take {share}.", parts())
         }
         (false, true) => format!(
-            "{} does this in one kernel already: it runs {} and takes {share} of the GPU time of this stage.",
+            "{} does this in one kernel already: it runs {} and takes {share}.",
             fused(),
             times(candidate.active.len())
         ),
         (false, false) => format!(
             "{} does this in one kernel and runs {}, but {} still run{next_to} {often}; together they take \
-             {share} of the GPU time of this stage.",
+             {share}.",
             fused(),
             times(candidate.active.len()),
             parts()

@@ -295,7 +295,7 @@ fn an_add_before_a_norm_of_single_kernels_is_counted_alone() {
     assert_eq!(fuse.rows[0].confidence, PatternConfidence::Confirmed);
     assert_eq!(
         fuse.rows[1].rationale,
-        "The residual add and the norm run in sequence once. These kernels take 11.1% of the GPU time of this stage."
+        "The residual add and the norm run in sequence once. These kernels take 11.1% of GPU time."
     );
 }
 
@@ -316,14 +316,14 @@ fn fused_partly_fused_and_not_fused_are_told_apart() {
     assert_eq!(
         why,
         "vllm::fused_add_rms_norm_static_fp8_quant_kernel<float> does this in one kernel already: it runs 2 \
-         times and takes 66.7% of the GPU time of this stage."
+         times and takes 66.7% of GPU time."
     );
     let (state, _, n, us, why) = status(&[RMS_NORM, QUANT, GEMM, RMS_NORM, QUANT]);
     assert_eq!((state, n, us), (FuseStatus::Opportunity, 2, 40));
     assert_eq!(
         why,
         "vllm::rms_norm_kernel<BFloat16, 8>, then vllm::scaled_fp8_quant_kernel<float> run next to each other on one \
-         stream 2 times (2 of 2 launches) and take 80.0% of the GPU time of this stage."
+         stream 2 times (2 of 2 launches) and take 80.0% of GPU time."
     );
     let (state, _, n, us, why) = status(&[FUSED, GEMM, RMS_NORM, QUANT]);
     assert_eq!((state, n, us), (FuseStatus::Partial, 2, 30));

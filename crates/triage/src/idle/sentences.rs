@@ -215,7 +215,7 @@ impl Device<'_, '_> {
             ),
             // (The idle time is that of all stages.)
             Some(ns) => format!(
-                "The CPU limits {parts}: {gpu} waits for {} late launches for {}, in gaps shorter than 1 ms. In all it{idle}.{caution}",
+                "The CPU limits {parts}: {gpu} waits for {} late launches for {}, in gaps under 1 ms. In all it{idle}.{caution}",
                 if parts.contains(" and ") { "their" } else { "its" },
                 units::time(ns),
             ),
@@ -350,7 +350,7 @@ impl Device<'_, '_> {
                 } else {
                     let ns = sum_ns(&listed);
                     format!(
-                        " {} gaps at least half as long as the longest add up to {} ({}). Among them: {one}.",
+                        " {} gaps that are at least half as long as the longest total {} ({}). Among them: {one}.",
                         listed.len(),
                         units::time(ns),
                         self.share_of_window(ns)

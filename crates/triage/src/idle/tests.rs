@@ -296,7 +296,7 @@ fn gaps_that_are_as_long_as_the_longest_stand_with_it() {
         at += gap + 10 * MS;
     }
     let said = takeaways_of(fixture).remove(0);
-    let gaps = "39 gaps at least half as long as the longest add up to 185 ms";
+    let gaps = "39 gaps that are at least half as long as the longest total 185 ms";
     assert!(said.contains(gaps), "{said}");
     assert!(said.contains("Among them: 29 adding up to"), "{said}");
     assert!(said.contains("with the CPU in aten::sort"), "{said}");

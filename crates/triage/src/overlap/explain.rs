@@ -138,7 +138,7 @@ fn savings(figures: &Figures<'_>) -> Option<String> {
     let span = &figures.span;
     let collective = figures.lever == Lever::Overlap;
     if saved_ns == 0 && figures.paced_ns > 0 {
-        return Some("That saves no wall time: it would only lengthen the waits for the data loader's workers.".to_owned());
+        return Some("That saves no wall time: it would only turn into waiting for the data loader's workers.".to_owned());
     }
     if saved_ns == 0 {
         return Some(if figures.saving != Saving::Hidden {
@@ -165,10 +165,10 @@ fn estimate(figures: &Figures<'_>) -> String {
     } else if figures.saving == Saving::Half {
         "half of its exposed time, as half of the bytes remain"
     } else if figures.saving == Saving::Pinned && figures.paced_ns > 0 {
-        "its exposed time, as pinned memory is copied faster, and while kernels run, but for what would only lengthen the waits for the \
-         data loader's workers"
+        "its exposed time, because copies from pinned memory are faster and run while kernels do, without what would only turn into \
+         waiting for the data loader's workers"
     } else if figures.saving == Saving::Pinned {
-        "all of its exposed time, as pinned memory is copied faster, and while kernels run"
+        "all of its exposed time, because copies from pinned memory are faster and run while kernels do"
     } else if collective {
         "the exposed time of instances whose consumer does not run next, and no more than the exposed compute of the step \
          that does not depend on them"

@@ -37,7 +37,7 @@ pub fn diagnosis(props: &Props) -> Option<Html> {
             { of_files(props, diagnosis, "ranks") }
             { of_files(props, diagnosis, "scaling") }
             <section class="card finding" data-testid="baseline">
-                <h2>{ "What else to mind" }</h2>
+                <h2>{ "Also note" }</h2>
                 if diagnosis.baseline.is_empty() {
                     <p>{ "Nothing beyond the wall time and the actions." }</p>
                 } else {
