@@ -433,3 +433,26 @@ fn late_launches_in_short_and_long_gaps_are_one_figure_of_the_first_sentence() {
     let said = with(3, 20 * MS);
     assert!(said.contains("runs only copies"), "{said}");
 }
+
+#[test]
+fn idle_time_behind_a_launch_that_has_returned_is_told() {
+    // Ten kernels of 1 ms, all launched within the first; a pause before each, on the GPU alone.
+    let of = |pause_ns: i64| {
+        let mut fixture = Fixture::default();
+        for n in 0..10_i64 {
+            let launched = n * 20_000;
+            launch(&mut fixture, "k", n + 1, launched, MS + n * (MS + pause_ns), MS);
+        }
+        let found = diagnosis(fixture);
+        let mut own = found.findings.into_iter().filter(|one| one.verdict == "held");
+        own.next().map(|one| (one.observation, one.meaning))
+    };
+    let (said, meaning) = of(200_000).unwrap();
+    assert!(said.starts_with("The GPU is idle for 1.80 ms (15.3% of"), "{said}");
+    assert!(
+        said.ends_with("although its next work is launched, in 9 pauses of up to 200 µs."),
+        "{said}"
+    );
+    assert!(meaning.contains("another process on the GPU"), "{meaning}");
+    assert_eq!(of(20_000), None, "pauses that every kernel has");
+}

@@ -1,7 +1,9 @@
-//! M4: gaps between GPU slices, where a device is busy below 80% of its window.
+//! M4: gaps between GPU slices, where a device is busy below 80% of its window, and idle time with work queued.
 
-use report::units::{count, percent, time};
+use report::units::{count, percent, plural, time};
+use triage::WallPart;
 
+use crate::facts::Device;
 use crate::{Confidence, Facts, Finding, Level, Rule};
 
 /// Gaps that a part of this share explains are explained by it.
@@ -9,7 +11,46 @@ const MOST: f64 = 0.5;
 /// A call covers a gap from this share of it on.
 const COVERS: f64 = 0.9;
 
+/// Idle time with work queued is told from this share of the window on.
+const LEAST_QUEUED: f64 = 0.03;
+const HELD: &str = "The file does not show what holds it back. A driver that sends launches in batches does that (Windows and WSL), and so does \
+                    another process on the GPU.";
+
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
+    let all = facts.devices().filter_map(|device| held(facts, &device)).chain(gaps(facts));
+    all.collect()
+}
+
+/// Idle time of a device whose next work was launched.
+fn held(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
+    let (_, window_ns) = device.busy_told()?;
+    let ns = device.wall(WallPart::Queued)?.total_ns;
+    let share = ns as f64 / window_ns as f64;
+    if share < LEAST_QUEUED || !device.is_told() || facts.is_capture() {
+        return None;
+    }
+    let pauses = device.times(WallPart::Queued);
+    let longest_ns = pauses.iter().map(|(from, to)| to - from).max()?;
+    let observation = format!(
+        "{} is idle for {} ({} of {}) although its next work is launched, in {} of up to {}.",
+        device.title(),
+        time(ns),
+        percent(100.0 * share),
+        facts.whole(),
+        plural(pauses.len() as u64, "pause", "pauses"),
+        time(longest_ns),
+    );
+    Some(
+        Finding::fact(Rule::Gaps, "held", observation)
+            .level(Level::of_share(share))
+            .confidence(Confidence::Medium)
+            .on(device.name)
+            .means(HELD)
+            .with("wall", "idle time with work queued", time(ns)),
+    )
+}
+
+fn gaps(facts: &Facts<'_>) -> Vec<Finding> {
     facts.devices().filter(|device| device.busy_share() < 0.8 && !facts.is_capture()).filter_map(|device| {
         let gaps = &device.gaps.all;
         let (_, busy) = device.busy()?;
