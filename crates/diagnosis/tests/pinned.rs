@@ -70,6 +70,38 @@ fn copies_of_pinned_memory_hide_behind_the_kernels_that_run_alone() {
     assert!(own.meaning.starts_with("Hardly any kernel time is left"), "{own:?}");
 }
 
+/// A copy of 50 MB in 10 ms, two of `bytes` in 1 ms each, and a kernel 2 ms after each of the three.
+fn one_large(bytes: i64) -> Diagnosis {
+    let (mut fixture, mut details) = (Fixture::default(), Details::default());
+    fixture.metadata("deviceProperties", H100);
+    for (n, (bytes, ms)) in (0..).zip([(bytes, 1), (50_000_000, 10), (bytes, 1)]) {
+        let at = n * 20_000 * US;
+        let on = |category, name| slice(category, name).on(1, 2);
+        fixture.push(on("cpu_op", "aten::copy_").at(at, 11_000 * US));
+        fixture.push(on("cuda_runtime", "cudaMemcpyAsync").at(at + US, 10_900 * US).link(100 + n));
+        let copy = slice("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)").on(0, 20);
+        fixture.push(copy.at(at + 10 * US, ms * 1_000 * US).link(100 + n));
+        details.copied_bytes.push((5 * n as trace::Row + 2, bytes));
+        let next = at + (ms + 2) * 1_000 * US;
+        launch(&mut fixture, "gemm", n + 1, next - 5 * US, next, 100 * US);
+    }
+    with_details(&fixture.finish(), &details)
+}
+
+#[test]
+fn one_large_copy_among_small_ones_is_named_with_its_rate() {
+    let found = one_large(4_097);
+    let own = of_copies(&found);
+    assert!(own.observation.contains(" One of 47.7 MiB takes 10.0 ms (5.0 GB/s)."), "{own:?}");
+}
+
+#[test]
+fn what_the_gpu_waits_around_copies_of_a_few_bytes_is_not_saved_by_pinning_them() {
+    let bound = |bytes| of_copies(&one_large(bytes)).bound_ns.unwrap();
+    let (small, large) = (bound(4_096), bound(4_097));
+    assert!(small < large, "{small} and {large}");
+}
+
 #[test]
 fn few_launches_limit_nothing() {
     let late = |n: i64| {

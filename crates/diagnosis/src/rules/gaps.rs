@@ -13,6 +13,7 @@ const COVERS: f64 = 0.9;
 
 /// Idle time with work queued is told from this share of the window on.
 const LEAST_QUEUED: f64 = 0.03;
+const FEWEST_PAUSES: usize = 3;
 const HELD: &str = "The file does not show what holds it back. A driver that sends launches in batches does that (Windows and WSL), and so does \
                     another process on the GPU.";
 
@@ -31,6 +32,10 @@ fn held(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
     }
     let pauses = device.times(WallPart::Queued);
     let longest_ns = pauses.iter().map(|(from, to)| to - from).max()?;
+    // (The first sentence says what it can of one or two.)
+    if pauses.len() < FEWEST_PAUSES {
+        return None;
+    }
     let observation = format!(
         "{} is idle for {} ({} of {}) although its next work is launched, in {} of up to {}.",
         device.title(),

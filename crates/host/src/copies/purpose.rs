@@ -152,3 +152,32 @@ fn is_contiguous(dims: &[i64], strides: &[i64]) -> bool {
     }
     true
 }
+
+#[cfg(test)]
+mod tests {
+    use fixture::{Fixture, slice};
+    use trace::OpInputs;
+
+    use super::*;
+
+    #[test]
+    fn a_source_with_a_stride_of_0_repeats_its_values() {
+        let of = |dims: &str, strides: &str| {
+            let mut fixture = Fixture::default();
+            fixture.push(slice("cpu_op", "aten::copy_").on(1, 1).at(0, 10));
+            let trace = fixture.finish();
+            let mut details = Details::default();
+            let (dims, types) = (details.texts.intern(dims), details.texts.intern("[]"));
+            details.inputs.push(OpInputs { dims, types });
+            details.ops.push((0, 0));
+            let strides = details.texts.intern(strides);
+            details.strides.push((0, strides));
+            let slices = Slices::of(&trace);
+            repeats(&details, &slices.ops.slices[0])
+        };
+        assert!(of("[[4,8],[4,8],[]]", "[[8,1],[0,1],[]]"), "rows of an expanded row");
+        assert!(!of("[[4,8],[4,8],[]]", "[[0,1],[8,1],[]]"), "the destination");
+        assert!(!of("[[1,8],[1,8],[]]", "[[8,1],[0,1],[]]"), "a dimension of 1");
+        assert!(!of("[[4,8],[4,8],[]]", ""), "not recorded");
+    }
+}

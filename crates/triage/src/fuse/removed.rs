@@ -40,9 +40,11 @@ const HALF_BYTES: u64 = 2;
 const BACKWARD: i64 = 5;
 const FORWARD: i64 = 2;
 
-/// A launch that runs so many times as long as the median of its equals was interrupted, where there are so many of them.
+/// A launch that runs so many times as long as the median of its equals was interrupted, where there are so many of them, and no more than
+/// one in so many does.
 const INTERRUPTED: i64 = 20;
 const EQUALS: usize = 5;
+const SELDOM: usize = 50;
 
 /// Longer pauses between two parts are no launch gaps, in ns.
 const MOST_GAP_NS: i64 = 20_000;
@@ -388,22 +390,23 @@ fn first_tensor(ground: &Ground<'_>, at: u32) -> Option<(f64, u64)> {
     Some((sizes.iter().map(|size| *size as f64).product(), bytes))
 }
 
-/// The launches of a candidate that run far longer than their equals, of one kernel with one launch config, and the median of those: another
-/// process had the GPU meanwhile.
+/// The launches of a candidate that run far longer than their equals, of one kernel with one launch config and equal inputs, and the median
+/// of those: another process had the GPU meanwhile.
 #[inline(never)]
 fn interrupted(
     lanes: &Lanes<'_>,
     ground: &Ground<'_>,
     candidate: &Candidate,
 ) -> BTreeMap<u32, i64> {
-    let mut equal: BTreeMap<(u32, u32), Vec<u32>> = BTreeMap::new();
+    let mut equal: BTreeMap<(u32, u32, Option<u32>), Vec<u32>> = BTreeMap::new();
     for at in related(candidate) {
-        let config = ground.arguments.and_then(|arguments| arguments.config_index(at as usize));
+        let Some(arguments) = ground.arguments else { break };
+        let slice = at as usize;
         let work = lanes.code_of_slice(at).work;
         // (A collective waits for other ranks.)
         let is_own = lanes.gpu.works[work as usize].category != Category::Communication;
-        if let Some(config) = config.filter(|_| is_own) {
-            equal.entry((work, config)).or_default().push(at);
+        if let Some(config) = arguments.config_index(slice).filter(|_| is_own) {
+            equal.entry((work, config, arguments.call_index(slice))).or_default().push(at);
         }
     }
     let dur_ns = |at: u32| lanes.gpu.slice(at as usize).dur_ns;
@@ -412,7 +415,11 @@ fn interrupted(
         let mut times: Vec<i64> = launches.iter().map(|at| dur_ns(*at)).collect();
         let median_ns = timeline::median(&mut times).unwrap_or_default();
         let is_long = |at: &u32| dur_ns(*at) > INTERRUPTED.saturating_mul(median_ns);
-        found.extend(launches.into_iter().filter(is_long).map(|at| (at, median_ns)));
+        let (n, long): (_, Vec<u32>) =
+            (launches.len(), launches.into_iter().filter(is_long).collect());
+        if long.len() == 1 || long.len().saturating_mul(SELDOM) <= n {
+            found.extend(long.into_iter().map(|at| (at, median_ns)));
+        }
     }
     found
 }
