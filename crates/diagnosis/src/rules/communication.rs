@@ -376,6 +376,7 @@ fn excess(facts: &Facts<'_>, device: &Device<'_>) -> Option<Excess> {
         Some(Call {
             key: (facts.trace.name(one.slice.row), same),
             times: one.slice.interval(),
+            stream: facts.trace.stream(one.slice.row),
             group: of.map_or("", |of| group_of(facts.details, of)),
             bytes: of.map_or(0, |of| bytes_of(facts.details, of)),
             is_sized: collective.is_some(),
