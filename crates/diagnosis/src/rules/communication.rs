@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use host::links::GpuSlice;
 use ranks::{Matched, Waits};
 use report::units::{count, percent, plural, time};
 use timeline::equal::{Call, Equal, Same, bytes_of, equal, group_of};
@@ -277,15 +278,22 @@ impl Short {
 pub(crate) fn is_by_own_kernels(facts: &Facts<'_>, device: &str) -> bool {
     let Some(device) = facts.devices().find(|one| one.name == device) else { return false };
     let by_library = facts.slices.names_with("nccl");
-    let (mut own_ns, mut all_ns) = (0_i64, 0_i64);
-    for one in facts.gpu.on(device.id()).filter(|one| one.is_communication) {
-        let ns = one.slice.dur_ns();
-        all_ns = all_ns.saturating_add(ns);
-        if !by_library[facts.trace.name(one.slice.row).0 as usize] {
-            own_ns = own_ns.saturating_add(ns);
-        }
-    }
+    let is_own = |one: &GpuSlice| !by_library[facts.trace.name(one.slice.row).0 as usize];
+    let (own_ns, all_ns) = time_of_collectives(&device, &is_own);
     own_ns.saturating_mul(2) > all_ns
+}
+
+/// What the collectives of a device take that `is_own` holds for, and what all take, in ns.
+pub(crate) fn time_of_collectives(
+    device: &Device<'_>,
+    is_own: &dyn Fn(&GpuSlice) -> bool,
+) -> (i64, i64) {
+    let all = device.slices().filter(|one| one.is_communication);
+    all.fold((0_i64, 0_i64), |(own_ns, all_ns), one| {
+        let ns = one.slice.dur_ns();
+        let own = if is_own(one) { ns } else { 0 };
+        (own_ns.saturating_add(own), all_ns.saturating_add(ns))
+    })
 }
 
 /// How much longer equal collectives take than the fast ones among them ([`timeline::equal`]).
