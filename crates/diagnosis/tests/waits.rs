@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{diagnosis, launch, with_details};
+use common::{all_reduces, diagnosis, launch, with_details};
 use diagnosis::{Diagnosis, Finding};
 use fixture::{Fixture, kernel, slice};
 use trace::{Collective, Details};
@@ -266,5 +266,41 @@ fn what_a_call_of_the_cpu_holds_back_is_not_for_overlap() {
     for (call, us, thread, queued, why) in gates {
         let (_, meaning) = with(call, us, thread, queued);
         assert!(!meaning.contains("launches nothing else"), "{why}: {meaning}");
+    }
+}
+
+#[test]
+fn a_slow_link_is_told_where_no_rank_is_late() {
+    // Ten steps with two all-reduces of so many floats, the second of which starts `apart_us` after the first ends.
+    let with = |elements: i64, us: i64, apart_us: i64| {
+        let mut details = all_reduces(&[elements]);
+        let mut fixture = Fixture::default();
+        for n in 0..10_i64 {
+            let (at, link) = (n * 100 * MS, 3 * n);
+            launch(&mut fixture, "gemm", link + 1, at, at + 10_000, 9 * MS);
+            let (first, ns) = (at + 10 * MS, us * 1_000);
+            launch(&mut fixture, REDUCE, link + 2, at + 4_000, first, ns);
+            let second = first + ns + apart_us * 1_000;
+            launch(&mut fixture, REDUCE, link + 3, at + 8_000, second, ns);
+            let row = 6 * n as u32;
+            details.collective_of.extend([(row + 3, 0), (row + 5, 0)]);
+        }
+        let said = with_details(&fixture.finish(), &details);
+        let finding = said.findings.into_iter().find(|one| one.rule.id() == "M10");
+        finding.map(|one| one.meaning).unwrap_or_default()
+    };
+    // 16 MB between two ranks, each of which sends as much.
+    let slow = with(4_000_000, 4_000, 2);
+    assert!(slow.contains("they take 4.00 ms there (median) for "), "{slow}");
+    assert!(slow.contains("Over 2 ranks that is 4.00 GB/s (bus bandwidth"), "{slow}");
+    assert!(!slow.contains("may be waiting"), "{slow}");
+    let others = [
+        (4_000_000, 4_000, 50, "a rank may be late"),
+        (4_000_000, 400, 2, "40 GB/s"),
+        (1_000_000, 1_000, 2, "latency"),
+    ];
+    for (elements, us, apart_us, why) in others {
+        let said = with(elements, us, apart_us);
+        assert!(!said.contains("GB/s (bus"), "{why}: {said}");
     }
 }

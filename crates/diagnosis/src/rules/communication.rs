@@ -9,7 +9,7 @@ use timeline::intervals::{Interval, both, length, union, without};
 use triage::WallPart;
 
 use self::excess::{Excess, excess};
-use super::slow_transfer::Slow;
+use super::slow_transfer::{Rate, Slow};
 use crate::facts::{Device, Held};
 use crate::{Confidence, Facts, Finding, Level, Rule};
 
@@ -83,6 +83,7 @@ struct Told<'f> {
     waits: Option<&'f Waits>,
     excess: Option<Excess>,
     slow: Option<Slow>,
+    rate: Option<Rate>,
     held: Option<Held<'f>>,
     /// What waits for a rank, or for the CPU: overlap does not shorten it, and other actions do.
     left_out: Vec<Interval>,
@@ -92,7 +93,9 @@ impl<'f> Told<'f> {
     fn of(facts: &'f Facts<'_>, device: &'f Device<'_>, exposed: i64) -> Self {
         let is_much = |ns: i64| ns as f64 >= LEAST_EXCESS * exposed as f64;
         let waits = facts.matched.device(device.name);
-        let excess = excess(facts, device).filter(|excess| is_much(excess.ns));
+        let mut excess = excess(facts, device);
+        let rate = excess.as_mut().and_then(|excess| excess.rate.take());
+        let excess = excess.filter(|excess| is_much(excess.ns));
         let excess_ns = excess.as_ref().map_or(0, |excess| length(&excess.exposed));
         let slow = Slow::of(facts, device).filter(|slow| {
             let ns = length(&slow.exposed);
@@ -107,7 +110,7 @@ impl<'f> Told<'f> {
         let held = held.filter(|held| is_much(length(&held.times)));
         let held_times = held.as_ref().map_or(&[][..], |held| &held.times);
         let left_out = union(waited.iter().chain(held_times).copied().collect());
-        Self { waits, excess, slow, held, left_out }
+        Self { waits, excess, slow, rate, held, left_out }
     }
 
     fn is_known(&self) -> bool {
@@ -119,7 +122,7 @@ impl<'f> Told<'f> {
     }
 
     fn says_something(&self) -> bool {
-        self.is_known() || self.is_estimate() || self.held.is_some()
+        self.is_known() || self.is_estimate() || self.rate.is_some() || self.held.is_some()
     }
 
     /// `limited` is what limits the bound.
@@ -139,12 +142,15 @@ impl<'f> Told<'f> {
             }
             (None, Some(slow), _) => slow.sentence(given(facts)),
             (None, None, Some(excess)) => excess.sentence(),
+            // (Then little of it is waiting.)
+            (None, None, None) if self.rate.is_some() => String::new(),
             (None, None, None) => unmatched(facts),
         };
+        let rate = self.rate.as_ref().map(Rate::sentence);
         let held = self.held.as_ref().map(Held::sentence);
         // (What was matched says it itself.)
         let limited = Some(limited.to_owned()).filter(|_| self.waits.is_none());
-        let parts = [Some(others), held, limited];
+        let parts = [rate, Some(others), held, limited];
         let told: Vec<String> =
             parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
         told.join(" ")

@@ -10,6 +10,7 @@ use trace::StringId;
 
 use crate::Facts;
 use crate::facts::Device;
+use crate::rules::slow_transfer::Rate;
 
 /// How much longer equal collectives take than the fast ones among them ([`timeline::equal`]).
 pub(super) struct Excess {
@@ -23,6 +24,8 @@ pub(super) struct Excess {
     most_by_place: bool,
     /// Of the kernel and graph with most of what graphs launch: what it takes at its slowest and its fastest place, where the places differ.
     places: Option<(i64, i64)>,
+    /// What the link moves, where that shows it.
+    pub(super) rate: Option<Rate>,
     /// Whether any were compared by size, and any by place.
     by_size: bool,
     by_place: bool,
@@ -104,7 +107,9 @@ pub(super) fn excess(facts: &Facts<'_>, device: &Device<'_>) -> Option<Excess> {
     let most = groups.iter().max_by_key(|group| group.excess_ns)?;
     let is_by_place = |group: &Equal<(StringId, Same)>| matches!(group.key.1, Same::Place(_));
     let waits = union(groups.iter().flat_map(|group| group.waits.iter().copied()).collect());
+    let all_ns = own().fold(0_i64, |sum, one| sum.saturating_add(one.slice.dur_ns()));
     Some(Excess {
+        rate: Rate::of(facts.details, &groups, all_ns),
         ns: groups.iter().fold(0, |sum, group| sum.saturating_add(group.excess_ns)),
         exposed: both(&waits, &device.exposed()),
         most: (most.n, most.shortest_ns, most.longest_ns),
