@@ -3,6 +3,7 @@
 mod buffers;
 mod device;
 mod first_step;
+mod held;
 mod known_code;
 mod late_kernel;
 mod launches;
@@ -44,6 +45,7 @@ use crate::module_tree::ModuleTree;
 
 pub use device::Device;
 pub(crate) use first_step::{FirstStep, SLOWS};
+pub(crate) use held::Held;
 pub(crate) use long_calls::OneWork;
 pub(crate) use pinned::SMALL;
 pub use ranges::InRanges;

@@ -67,3 +67,56 @@ fn products_of_other_sizes_or_beside_other_work_may_differ() {
     assert!(told(&products([110, 100, 105, 100, 2_000, 100], |_| 4_096, false)).is_none(), "one");
     assert!(told(&products([110, 100, 200, 110, 250, 105], |_| 4_096, false)).is_none(), "caches");
 }
+
+/// Twenty rounds of products of these names, each of which takes as many us as `us` tells for its round and number; `grid` tells its grid.
+fn rounds(names: &[&str], us: impl Fn(i64, usize) -> i64, grid: impl Fn(i64) -> u32) -> Diagnosis {
+    let (mut fixture, mut details) = (Fixture::default(), Details::default());
+    let (mut at, mut row) = (100_000, 0);
+    for round in 0..20_i64 {
+        for (n, name) in names.iter().enumerate() {
+            launch(
+                &mut fixture,
+                name,
+                i64::from(row) + 1,
+                i64::from(row) * 4_000,
+                at,
+                us(round, n) * 1_000,
+            );
+            let grid = Some([grid(round), 1, 1]);
+            details.launches.push((row + 1, details.configs.len() as u32));
+            details.configs.push(LaunchConfig { grid, ..Default::default() });
+            at += us(round, n) * 1_000;
+            row += 2;
+        }
+    }
+    with_details(&fixture.finish(), &details)
+}
+
+#[test]
+fn equal_products_that_all_get_faster_at_once_follow_the_clock() {
+    let names = ["volta_sgemm_128x64_tn", "volta_sgemm_128x64_nt", "volta_sgemm_128x64_nn"];
+    let us = |n: usize| [862, 780, 787][n];
+    let faster = |round: i64, n: usize| if round < 10 { us(n) } else { us(n) * 10 / 19 };
+    let found = rounds(&names, faster, |_| 16);
+    let told_of = told(&found).unwrap();
+    let said = "From 24.3 ms after the first work of the GPU on, equal kernels run 1.90 times as fast: volta_sgemm_128x64_tn takes 862 µs \
+                before and 453 µs after";
+    assert!(told_of.observation.starts_with(said), "{told_of:?}");
+    assert!(told_of.observation.contains("and 2 more names"), "{told_of:?}");
+    assert!(told_of.meaning.contains("nvidia-smi --lock-gpu-clocks"), "{told_of:?}");
+    let slower = rounds(&names, |round, n| faster(19 - round, n), |_| 16);
+    assert!(told(&slower).unwrap().observation.contains("take 1.90 times as long"));
+    assert!(told(&rounds(&names[..2], faster, |_| 16)).is_none(), "two kernels");
+    assert!(
+        told(&rounds(&names, faster, |round| 16 + u32::from(round < 10))).is_none(),
+        "another size"
+    );
+    let little = |round: i64, n: usize| if round < 10 { us(n) } else { us(n) * 10 / 12 };
+    assert!(told(&rounds(&names, little, |_| 16)).is_none(), "boost clocks");
+    let one = |round: i64, n: usize| if n == 0 { faster(round, n) } else { us(n) };
+    assert!(told(&rounds(&names, one, |_| 16)).is_none(), "one kernel of three");
+    let stragglers = |round: i64, n: usize| if round % 5 == 0 { us(n) * 2 } else { us(n) };
+    assert!(told(&rounds(&names, stragglers, |_| 16)).is_none(), "stragglers");
+    let short = |round: i64, n: usize| faster(round, n) / 100;
+    assert!(told(&rounds(&names, short, |_| 16)).is_none(), "short kernels");
+}

@@ -134,7 +134,8 @@ fn launches_that_come_late_behind_a_collective_limit_the_rank() {
         of("M2")
     );
     assert!((16 * 65_000..1_500_000).contains(&of("M2").bound_ns.unwrap()));
-    assert_eq!(of("M10").bound_ns, Some(80_000));
+    // (Of that, the 65 us of waiting in the last all-reduce are not for overlap.)
+    assert_eq!(of("M10").bound_ns, Some(15_000));
     let limits = "Launches limit the GPU: it runs only communication kernels for 57.1% of its span (1.14 ms), but removing all \
                   communication would save at most 80.0 µs.";
     assert_eq!(late.headline.as_deref(), Some(limits));

@@ -4,12 +4,13 @@
 
 mod common;
 
-use common::{diagnosis, launch, with_details};
+use common::{all_reduces, diagnosis, launch, with_details};
 use diagnosis::{Diagnosis, Finding};
 use fixture::{Fixture, kernel, slice};
 use trace::{Collective, Details};
 
 const REDUCE: &str = "ncclDevKernel_AllReduce_Sum_f32";
+const SEND: &str = "ncclDevKernel_SendRecv";
 const MS: i64 = 1_000_000;
 
 fn found<'a>(diagnosis: &'a Diagnosis, rule: &str) -> &'a Finding {
@@ -227,4 +228,79 @@ fn what_the_gpu_stands_still_after_a_pageable_copy_is_no_cost_of_a_read() {
     assert!(text.contains("is of copies to it from pageable memory") && !advised(&said), "{text}");
     let (said, text) = copied_from("Pinned");
     assert!(!text.contains("pageable") && advised(&said), "{text}: {:?}", said.actions);
+}
+
+#[test]
+fn what_a_call_of_the_cpu_holds_back_is_not_for_overlap() {
+    // Ten times: a product, an exchange of 10 ms, meanwhile `call` for `call_us` on a thread, and a product that is launched `queued` or after it.
+    let with = |call: &str, call_us: i64, thread: i64, queued: bool| {
+        let mut fixture = Fixture::default();
+        for n in 0..10_i64 {
+            let (at, link) = (n * 20 * MS, 3 * n);
+            launch(&mut fixture, "gemm", link + 1, at, at + 10_000, 4 * MS);
+            launch(&mut fixture, SEND, link + 2, at + 4_000, at + 4_010_000, 10 * MS);
+            if queued {
+                launch(&mut fixture, "gemm", link + 3, at + 8_000, at + 14_020_000, 4 * MS);
+            }
+            let call = slice("cuda_runtime", call).at(at + 4_100_000, call_us * 1_000);
+            fixture.push(call.on(1, thread));
+            if !queued {
+                let launched = at + 13 * MS;
+                launch(&mut fixture, "gemm", link + 3, launched, at + 14_020_000, 4 * MS);
+            }
+        }
+        let said = diagnosis(fixture);
+        let finding = found(&said, "M10").clone();
+        (finding.bound_ns, finding.meaning)
+    };
+    let (bound, meaning) = with("cudaMalloc", 8_000, 1, false);
+    let said = "For 80.0 ms of the exposed time the CPU is in cudaMalloc or the like and launches nothing else";
+    assert!(meaning.contains(said), "{meaning}");
+    assert!(bound.is_some_and(|ns| ns <= 20 * MS), "{bound:?}");
+    let gates = [
+        ("cudaMalloc", 90, 1, false, "little of it"),
+        ("cudaMalloc", 8_000, 1, true, "the product waits for the exchange"),
+        ("cudaMalloc", 8_000, 2, false, "another thread"),
+        ("cudaStreamSynchronize", 8_000, 1, false, "it waits for the exchange"),
+    ];
+    for (call, us, thread, queued, why) in gates {
+        let (_, meaning) = with(call, us, thread, queued);
+        assert!(!meaning.contains("launches nothing else"), "{why}: {meaning}");
+    }
+}
+
+#[test]
+fn a_slow_link_is_told_where_no_rank_is_late() {
+    // Ten steps with two all-reduces of so many floats, the second of which starts `apart_us` after the first ends.
+    let with = |elements: i64, us: i64, apart_us: i64| {
+        let mut details = all_reduces(&[elements]);
+        let mut fixture = Fixture::default();
+        for n in 0..10_i64 {
+            let (at, link) = (n * 100 * MS, 3 * n);
+            launch(&mut fixture, "gemm", link + 1, at, at + 10_000, 9 * MS);
+            let (first, ns) = (at + 10 * MS, us * 1_000);
+            launch(&mut fixture, REDUCE, link + 2, at + 4_000, first, ns);
+            let second = first + ns + apart_us * 1_000;
+            launch(&mut fixture, REDUCE, link + 3, at + 8_000, second, ns);
+            let row = 6 * n as u32;
+            details.collective_of.extend([(row + 3, 0), (row + 5, 0)]);
+        }
+        let said = with_details(&fixture.finish(), &details);
+        let finding = said.findings.into_iter().find(|one| one.rule.id() == "M10");
+        finding.map(|one| one.meaning).unwrap_or_default()
+    };
+    // 16 MB between two ranks, each of which sends as much.
+    let slow = with(4_000_000, 4_000, 2);
+    assert!(slow.contains("they take 4.00 ms there (median) for "), "{slow}");
+    assert!(slow.contains("Over 2 ranks that is 4.00 GB/s (bus bandwidth"), "{slow}");
+    assert!(!slow.contains("may be waiting"), "{slow}");
+    let others = [
+        (4_000_000, 4_000, 50, "a rank may be late"),
+        (4_000_000, 400, 2, "40 GB/s"),
+        (1_000_000, 1_000, 2, "latency"),
+    ];
+    for (elements, us, apart_us, why) in others {
+        let said = with(elements, us, apart_us);
+        assert!(!said.contains("GB/s (bus"), "{why}: {said}");
+    }
 }

@@ -13,6 +13,8 @@ pub struct Waits {
     pub n_last: usize,
     /// Time in which only communication runs here and a later device has not joined, in ns.
     pub exposed_ns: i64,
+    /// When that is.
+    pub exposed: Vec<Interval>,
     /// Time in which only communication runs here, by collectives that were matched and that all have joined, in ns: transfer.
     pub transfer_ns: i64,
     /// How much sooner its last kernel would end without, at most: less where its own launches come no earlier. `None` where it was not
@@ -97,6 +99,7 @@ impl Waits {
             transfer_ns: length(&without(&both(&rank.exposed, &union(matched)), &waits)),
             saves_ns,
             exposed_for: exposed_for.into_iter().map(of_one).collect(),
+            exposed: waits,
             ..self
         }
     }

@@ -5,8 +5,11 @@
 //! link, and kernels that run at the same time, slow a collective, too. Where all calls of a size wait, the best rate that any large call
 //! of the same ranks reaches is the measure. Of collectives in graphs no sizes are recorded: there those at one place of equal graphs are
 //! compared ([`crate::graph_places`]); where one place waits in every launch, the places of the same kernel and launch config show it.
+//!
+//! A call that was queued behind another of its group starts as that ends, which it does on all ranks at once: the ranks are in step. What
+//! such calls take differs by the link and not by waiting, unless it is far more: a rank can fall behind by more than a whole collective.
 
-use trace::{Collective, Details};
+use trace::{Collective, Details, StreamId};
 
 use crate::graph_places::Place;
 use crate::intervals::{Interval, union};
@@ -18,6 +21,8 @@ const FAST_SHARE: usize = 10;
 
 /// Calls of this many bytes or more show the rate of the links: latency is a small part of them.
 const LARGE: i64 = 4 << 20;
+/// A call that starts so soon after the one before it was queued behind that. (NCCL's kernels lie 1 to 3 µs apart then.)
+const IN_STEP_NS: i64 = 10_000;
 /// Calls that take as many times what the best rate of their group allows all wait, if they vary by half: their fastest is no measure.
 const FAR: i64 = 2;
 
@@ -34,6 +39,8 @@ pub struct Equal<K> {
     pub shortest_ns: i64,
     #[allow(missing_docs, reason = "said above")]
     pub longest_ns: i64,
+    /// What those take (a median) that start right after another of their group, so that they wait for no rank; `None` where few do.
+    pub in_step_ns: Option<i64>,
     /// What they take above the fast ones; without a recorded size only those that take half as much again.
     pub excess_ns: i64,
     /// When that is, as if each waited first.
@@ -56,6 +63,8 @@ pub struct Call<'a, K> {
     pub key: K,
     /// When its kernel runs.
     pub times: Interval,
+    /// The stream on which it runs.
+    pub stream: Option<StreamId>,
     /// The group of ranks that take part: its calls go over the same links.
     pub group: &'a str,
     /// Bytes that cross the links; 0 where that is not known.
@@ -70,9 +79,9 @@ pub struct Call<'a, K> {
 #[must_use]
 pub fn equal<K: Ord + Copy>(mut calls: Vec<Call<'_, K>>) -> Vec<Equal<K>> {
     trace::sort_by(&mut calls, |a, b| (a.key, a.times).cmp(&(b.key, b.times)));
+    let ends = ends(&calls);
     let best = best_rates(&calls);
-    let of_call =
-        |call: &Call<'_, K>| Some((call.like?, call.times.1.saturating_sub(call.times.0)));
+    let of_call = |call: &Call<'_, K>| Some((call.like?, length(call)));
     let likes = fast_of_likes(calls.iter().filter_map(of_call).collect());
     let floor = |of: &Call<'_, K>| {
         let known = best.binary_search_by(|(group, _)| (*group).cmp(of.group));
@@ -81,15 +90,16 @@ pub fn equal<K: Ord + Copy>(mut calls: Vec<Call<'_, K>>) -> Vec<Equal<K>> {
     };
     let groups = calls.chunk_by(|a, b| a.key == b.key).filter_map(|calls| {
         let first = calls.first().filter(|_| calls.len() >= LEAST_CALLS)?;
-        let times = || calls.iter().map(|call| call.times);
-        let mut durations: Vec<i64> =
-            times().map(|(start, end)| end.saturating_sub(start)).collect();
+        let mut durations: Vec<i64> = calls.iter().map(length).collect();
         trace::sort(&mut durations);
         let fast_ns = *durations.get(durations.len() / FAST_SHARE)?;
+        let is_far = |ns: i64, of_ns: i64| ns.saturating_mul(2) >= of_ns.saturating_mul(3);
+        let in_step_ns = in_step_ns(calls, &ends).filter(|ns| !is_late(*ns, fast_ns));
+        let fast_ns = in_step_ns.unwrap_or(fast_ns);
         // (Where all of them wait, the fast one does, too.)
         let floor_ns = floor(first);
         let (shortest_ns, longest_ns) = (*durations.first()?, *durations.last()?);
-        let varies = longest_ns.saturating_mul(2) >= shortest_ns.saturating_mul(3);
+        let varies = is_far(longest_ns, shortest_ns);
         let fast_ns = match varies && floor_ns.saturating_mul(FAR) < fast_ns && floor_ns > 0 {
             true => floor_ns,
             false => fast_ns,
@@ -101,31 +111,74 @@ pub fn equal<K: Ord + Copy>(mut calls: Vec<Call<'_, K>>) -> Vec<Equal<K>> {
             Some(likes[at].1)
         });
         let high_ns = *durations.get(durations.len() * (FAST_SHARE - 1) / FAST_SHARE)?;
-        let is_far = |ns: i64, of_ns: i64| ns.saturating_mul(2) >= of_ns.saturating_mul(3);
         let is_no_larger = |like_ns: i64| {
             is_far(high_ns, fast_ns) || shortest_ns.saturating_mul(4) <= like_ns.saturating_mul(5)
         };
         let of_like = of_like.filter(|like_ns| *like_ns < fast_ns && is_no_larger(*like_ns));
         let fast_ns = of_like.unwrap_or(fast_ns);
-        // (Launches of a graph are few, and the fast one is the fastest: what differs a little from it is no waiting.)
-        let counts = |ns: i64| first.is_sized || is_far(ns, fast_ns);
+        let counts = |call: &&Call<'_, K>| {
+            let ns = length(call);
+            ns > fast_ns
+                && match is_in_step(call, &ends) {
+                    true => is_late(ns, fast_ns),
+                    // (Launches of a graph are few, and the fast one is the fastest: what differs a little from it is no waiting.)
+                    false => call.is_sized || is_far(ns, fast_ns),
+                }
+        };
         let sum = |times: &mut dyn Iterator<Item = i64>| times.fold(0, i64::saturating_add);
-        let slow = times().filter(|(start, end)| counts(end.saturating_sub(*start)));
-        let waits = slow.map(|(start, end)| (start, end.saturating_sub(fast_ns)));
+        let waits = || {
+            let slow = calls.iter().filter(counts).map(|call| call.times);
+            slow.map(|(start, end)| (start, end.saturating_sub(fast_ns)))
+        };
         Some(Equal {
             key: first.key,
             n: durations.len(),
             total_ns: sum(&mut durations.iter().copied()),
             shortest_ns,
             longest_ns,
-            excess_ns: sum(&mut durations
-                .iter()
-                .filter(|ns| counts(**ns))
-                .map(|ns| (ns - fast_ns).max(0))),
-            waits: union(waits.filter(|(start, end)| start < end).collect()),
+            in_step_ns,
+            excess_ns: sum(&mut waits().map(|(start, end)| end.saturating_sub(start))),
+            waits: union(waits().collect()),
         })
     });
     groups.collect()
+}
+
+fn length<K>(call: &Call<'_, K>) -> i64 {
+    call.times.1.saturating_sub(call.times.0)
+}
+
+/// When a call of a group ends on a stream.
+type End<'a> = (Option<StreamId>, &'a str, i64);
+
+/// The ends of all calls of recorded sizes, sorted.
+fn ends<'a, K>(calls: &[Call<'a, K>]) -> Vec<End<'a>> {
+    let sized = calls.iter().filter(|call| call.is_sized && call.stream.is_some());
+    let mut ends: Vec<_> = sized.map(|call| (call.stream, call.group, call.times.1)).collect();
+    trace::sort(&mut ends);
+    ends
+}
+
+/// Whether a call that was queued takes so much longer than the fast ones that a rank joined it late, after all: the rate of a link varies
+/// less.
+fn is_late(ns: i64, fast_ns: i64) -> bool {
+    ns.saturating_mul(4) >= fast_ns.saturating_mul(5)
+}
+
+/// Whether a call was queued behind one of its group: all ranks had joined that as it ended.
+fn is_in_step<K>(call: &Call<'_, K>, ends: &[End<'_>]) -> bool {
+    let own = (call.stream, call.group, call.times.0);
+    let before = ends.partition_point(|end| *end <= own).checked_sub(1).and_then(|at| ends.get(at));
+    before.is_some_and(|(stream, group, end_ns)| {
+        (*stream, *group) == (own.0, own.1) && own.2.saturating_sub(*end_ns) <= IN_STEP_NS
+    })
+}
+
+/// The median of the calls that are in step, where there are enough of them.
+fn in_step_ns<K>(calls: &[Call<'_, K>], ends: &[End<'_>]) -> Option<i64> {
+    let in_step = calls.iter().filter(|call| is_in_step(call, ends));
+    let mut times: Vec<i64> = in_step.map(length).collect();
+    crate::median(&mut times).filter(|_| times.len() >= LEAST_CALLS)
 }
 
 /// What the fast ones of calls that are alike take, where there are enough of them; sorted.
@@ -210,7 +263,7 @@ mod tests {
     use super::*;
 
     fn call(key: &'static str, times: Interval, bytes: i64) -> Call<'static, &'static str> {
-        Call { key, times, group: "tp", bytes, is_sized: true, like: None }
+        Call { key, times, stream: None, group: "tp", bytes, is_sized: true, like: None }
     }
 
     #[test]
@@ -229,6 +282,40 @@ mod tests {
         let many: Vec<Interval> =
             (0..20).map(|n| (n * 100, n * 100 + if n < 2 { 1 } else { 50 })).collect();
         assert_eq!(of(&many)[0].excess_ns, 0);
+    }
+
+    #[test]
+    fn what_is_queued_behind_a_collective_waits_for_no_rank() {
+        // Steps of two calls: the second starts `apart` µs after the first ends.
+        let of = |times: &[(i64, i64)], apart: i64, group: &'static str| {
+            let both = |(step, (first, second)): (i64, &(i64, i64))| {
+                let (at, us) = (step * 1_000_000, 1_000);
+                let next = at + (first + apart) * us;
+                let first = (at, at + first * us);
+                [
+                    Call { stream: Some(StreamId(7)), ..call("all", first, 0) },
+                    Call {
+                        stream: Some(StreamId(7)),
+                        group,
+                        ..call("all", (next, next + second * us), 0)
+                    },
+                ]
+            };
+            let found = equal((0_i64..).zip(times).flat_map(both).collect());
+            (found[0].excess_ns, found[0].waits.len())
+        };
+        let steps = [(90, 100), (100, 104), (150, 98), (100, 102), (100, 100)];
+        assert_eq!(of(&steps, 2, "tp"), (50_000, 1), "the median of those in step is the base");
+        // (By the fast ones, which take 98, all the others wait.)
+        let by_fast = (2 + 2 + 6 + 52 + 2 + 4 + 2 + 2) * 1_000;
+        assert_eq!(of(&steps, 11, "tp"), (by_fast, 8), "a pause before each");
+        assert_eq!(of(&steps, 2, "dp").0, by_fast, "another group is not in step");
+        let late = [(90, 100), (100, 104), (100, 980), (100, 102), (100, 100)];
+        assert_eq!(of(&late, 2, "tp"), (878_000, 1), "a rank fell behind by a whole collective");
+        // Two in step are no measure.
+        assert_eq!(of(&steps[..2], 2, "tp"), (10_000, 1));
+        let all = [(20, 100), (22, 120), (21, 110), (20, 100), (20, 130)];
+        assert_eq!(of(&all, 2, "tp").0, 460_000 + 3_000, "nor are those that all wait");
     }
 
     #[test]

@@ -48,6 +48,7 @@ pub(crate) fn waiting(gpu: &Gpu<'_>, details: &Details) -> Option<Waiting> {
         Some(Call {
             key: (same, slice.work),
             times: (slice.start_ns, slice.end_ns()),
+            stream: slice.stream,
             group: of.map_or("", |of| group_of(details, of)),
             bytes: of.map_or(0, |of| bytes_of(details, of)),
             is_sized: collective.is_some(),

@@ -1,9 +1,10 @@
 //! What the communication of a device is, for its remedies.
 
 use host::HostSlice;
-use timeline::intervals::{holds, union};
+use host::links::GpuSlice;
+use timeline::intervals::{Interval, holds, union};
 
-use crate::rules::communication::is_by_own_kernels;
+use crate::rules::communication::{is_by_own_kernels, time_of_collectives};
 use crate::{Facts, Finding};
 
 /// Whether most of the communication of the device is launched in ops that exchange between all ranks.
@@ -14,15 +15,7 @@ pub(super) fn exchanges(facts: &Facts<'_>, finding: &Finding) -> bool {
     let all = facts.slices.ops.slices.iter().chain(&facts.slices.annotations);
     let times = all.filter(is_named).map(HostSlice::interval);
     let times = union(times.collect());
-    let (mut own_ns, mut all_ns) = (0_i64, 0_i64);
-    for one in device.slices().filter(|one| one.is_communication) {
-        let ns = one.slice.dur_ns();
-        all_ns = all_ns.saturating_add(ns);
-        let launched_ns = one.launch.map(|launch| launch.start_ns);
-        if launched_ns.is_some_and(|ns| holds(&times, ns)) {
-            own_ns = own_ns.saturating_add(ns);
-        }
-    }
+    let (own_ns, all_ns) = time_of_collectives(&device, &|one| is_launched_in(&times, one));
     own_ns.saturating_mul(2) > all_ns
 }
 
@@ -41,16 +34,15 @@ pub(super) fn by_ddp(facts: &Facts<'_>, finding: &Finding) -> bool {
     let passes = union(ranges.map(HostSlice::interval).collect());
     let reduces =
         facts.trace.strings.marked(&|name| name.to_ascii_lowercase().contains("allreduce"));
-    let (mut others_ns, mut all_ns) = (0_i64, 0_i64);
-    for one in device.slices().filter(|one| one.is_communication) {
-        let ns = one.slice.dur_ns();
-        let launched = one.launch.map(|launch| launch.start_ns);
-        let in_pass = launched.is_some_and(|ns| holds(&passes, ns));
-        let is_own = reduces[facts.trace.name(one.slice.row).0 as usize] && !in_pass;
-        all_ns = all_ns.saturating_add(ns);
-        others_ns = others_ns.saturating_add(if is_own { 0 } else { ns });
-    }
-    others_ns.saturating_mul(10) <= all_ns
+    let is_own = |one: &GpuSlice| {
+        reduces[facts.trace.name(one.slice.row).0 as usize] && !is_launched_in(&passes, one)
+    };
+    let (own_ns, all_ns) = time_of_collectives(&device, &is_own);
+    all_ns.saturating_sub(own_ns).saturating_mul(10) <= all_ns
+}
+
+fn is_launched_in(times: &[Interval], one: &GpuSlice) -> bool {
+    one.launch.is_some_and(|launch| holds(times, launch.start_ns))
 }
 
 /// Whether an engine's own kernels do most of the communication of the device.

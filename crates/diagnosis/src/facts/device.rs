@@ -237,6 +237,18 @@ impl Device<'_> {
         facts.sooner.get_or_init(all).get(self.id as usize).copied().unwrap_or_default()
     }
 
+    /// The same if its communication were removed but in these times.
+    pub(crate) fn sooner_without_communication_but_ns(&self, times: &[Interval]) -> i64 {
+        if times.is_empty() {
+            return self.sooner_without_communication_ns();
+        }
+        let facts = self.facts;
+        let window = facts.warm.as_deref().unwrap_or(&[(i64::MIN, i64::MAX)]);
+        let (index, within) = ((facts.slices, facts.gpu), without(window, times));
+        let device = self.id as usize;
+        ranks::sooner_without_communication_ns(index, facts.details, device, Some(&within))
+    }
+
     /// Communication that no other kernel hides, in the time that its bar is of, and the length of that.
     #[must_use]
     pub(crate) fn exposed_told(&self) -> (i64, i64) {

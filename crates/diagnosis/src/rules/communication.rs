@@ -1,17 +1,16 @@
 //! M10: communication that no other kernel of the device hides, and how far equal collectives differ.
 
-use std::collections::BTreeMap;
+mod excess;
 
+use host::links::GpuSlice;
 use ranks::{Matched, Waits};
 use report::units::{count, percent, plural, time};
-use timeline::equal::{Call, Equal, Same, bytes_of, equal, group_of};
-use timeline::graph_places::{Launched, graph_places, place_of};
-use timeline::intervals::{Interval, both, length, union};
-use trace::StringId;
+use timeline::intervals::{Interval, both, length, union, without};
 use triage::WallPart;
 
-use super::slow_transfer::Slow;
-use crate::facts::Device;
+use self::excess::{Excess, excess};
+use super::slow_transfer::{Rate, Slow};
+use crate::facts::{Device, Held};
 use crate::{Confidence, Facts, Finding, Level, Rule};
 
 /// From this share of the device's span on.
@@ -24,89 +23,138 @@ const SHORT_NS: i64 = 50_000;
 const LEAST_EXCESS: f64 = 0.1;
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
-    facts
-        .devices()
-        .filter(|device| device.is_told())
-        .filter_map(|device| {
-            let (exposed, span) = device.exposed_communication();
-            let share = exposed as f64 / span.max(1) as f64;
-            let is_much = share >= LEAST_SHARE;
-            if !is_much && !is_worth_a_word(&device) {
-                return None;
-            }
-            let text = format!(
-                "{} runs only communication kernels for {} ({} of its span).",
-                device.title(),
+    let told = facts.devices().filter(Device::is_told);
+    told.filter_map(|device| of_device(facts, &device)).collect()
+}
+
+fn of_device(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
+    let (exposed, span) = device.exposed_communication();
+    let share = exposed as f64 / span.max(1) as f64;
+    let is_much = share >= LEAST_SHARE;
+    if !is_much && !is_worth_a_word(device) {
+        return None;
+    }
+    let text = format!(
+        "{} runs only communication kernels for {} ({} of its span).",
+        device.title(),
+        time(exposed),
+        percent(100.0 * share)
+    );
+    // (Communication hides at most behind the kernels that run without it; waiting for another rank hides behind none.)
+    let told = Told::of(facts, device, exposed);
+    let transfer = exposed.saturating_sub(length(&told.left_out)).max(0);
+    // (Nor does anything come sooner than its own launches let it.)
+    let sooner_ns = device.sooner_without_communication_but_ns(&told.left_out);
+    let compute_ns = device.exposed_compute();
+    let bound = transfer.min(compute_ns).min(sooner_ns);
+    let limited = limited(bound, (sooner_ns, told.left_out.is_empty()), transfer);
+    let meaning = told.meaning(facts, (exposed, compute_ns, bound), &limited);
+    // (Of little, most has to be.)
+    let is_transfer = match is_much {
+        true => transfer as f64 >= LEAST_SHARE * span as f64,
+        false => transfer.saturating_mul(2) >= exposed,
+    };
+    let short = Short::of(facts, device).filter(|_| facts.has_graphs());
+    let says_more = told.says_something() || short.is_some() || !limited.is_empty();
+    let is_estimate = told.is_estimate();
+    let (verdict, meaning) = match short {
+        _ if told.is_known() && !is_transfer => ("waiting", meaning),
+        Some(short) => ("short_collectives", format!("{} {meaning}", short.sentence())),
+        None => ("exposed", meaning),
+    };
+    Some(
+        Finding::fact(Rule::Communication, verdict, text)
+            .level(Level::of_share(share))
+            .confidence(if is_estimate { Confidence::Medium } else { Confidence::High })
+            .on(device.name)
+            .bound(bound)
+            .means(meaning)
+            .aside(is_told(facts, device, bound, says_more))
+            .with(
+                format!("verdicts.devices.{}.M10", device.name),
+                "exposed communication",
                 time(exposed),
-                percent(100.0 * share)
-            );
-            // (Communication hides at most behind the kernels that run without it; waiting for another rank hides behind none.)
-            let waits = facts.matched.device(device.name);
-            let excess = excess(facts, &device)
-                .filter(|excess| excess.ns as f64 >= LEAST_EXCESS * exposed as f64);
-            let excess_ns = excess.as_ref().map_or(0, |excess| length(&excess.exposed));
-            let slow = Slow::of(facts, &device).filter(|slow| {
-                let ns = length(&slow.exposed);
-                waits.is_none() && ns > excess_ns && ns as f64 >= LEAST_EXCESS * exposed as f64
-            });
-            let waiting_ns = match (waits, &slow) {
-                (Some(waits), _) => waits.exposed_ns.min(exposed),
-                (None, Some(slow)) => length(&slow.exposed),
-                (None, None) => excess_ns,
-            };
-            let transfer = exposed.saturating_sub(waiting_ns).max(0);
-            let is_estimate = waits.is_none() && (excess.is_some() || slow.is_some());
-            let is_known = waits.is_some() || slow.is_some();
-            // (Nor does anything come sooner than its own launches let it.)
-            let sooner_ns = device.sooner_without_communication_ns();
-            let compute_ns = device.exposed_compute();
-            let bound = transfer.min(compute_ns).min(sooner_ns);
-            let meaning = match (waits, excess) {
-                (Some(waits), _) => {
-                    let text = waiting(waits, exposed, facts.matched.who(), (compute_ns, bound));
-                    match facts.matched.is_part {
-                        true => format!("{text} Some ranks have no file. {}", Matched::OTHERS),
-                        false => text,
-                    }
+            ),
+    )
+}
+
+/// What is told of the exposed communication of a device.
+struct Told<'f> {
+    waits: Option<&'f Waits>,
+    excess: Option<Excess>,
+    slow: Option<Slow>,
+    rate: Option<Rate>,
+    held: Option<Held<'f>>,
+    /// What waits for a rank, or for the CPU: overlap does not shorten it, and other actions do.
+    left_out: Vec<Interval>,
+}
+
+impl<'f> Told<'f> {
+    fn of(facts: &'f Facts<'_>, device: &'f Device<'_>, exposed: i64) -> Self {
+        let is_much = |ns: i64| ns as f64 >= LEAST_EXCESS * exposed as f64;
+        let waits = facts.matched.device(device.name);
+        let mut excess = excess(facts, device);
+        let rate = excess.as_mut().and_then(|excess| excess.rate.take());
+        let excess = excess.filter(|excess| is_much(excess.ns));
+        let excess_ns = excess.as_ref().map_or(0, |excess| length(&excess.exposed));
+        let slow = Slow::of(facts, device).filter(|slow| {
+            let ns = length(&slow.exposed);
+            waits.is_none() && ns > excess_ns && is_much(ns)
+        });
+        let waited = match (waits, &slow) {
+            (Some(waits), _) => &waits.exposed[..],
+            (None, Some(slow)) => &slow.exposed,
+            (None, None) => excess.as_ref().map_or(&[][..], |excess| &excess.exposed),
+        };
+        let held = device.held(&without(&device.exposed(), waited));
+        let held = held.filter(|held| is_much(length(&held.times)));
+        let held_times = held.as_ref().map_or(&[][..], |held| &held.times);
+        let left_out = union(waited.iter().chain(held_times).copied().collect());
+        Self { waits, excess, slow, rate, held, left_out }
+    }
+
+    fn is_known(&self) -> bool {
+        self.waits.is_some() || self.slow.is_some()
+    }
+
+    fn is_estimate(&self) -> bool {
+        self.waits.is_none() && (self.excess.is_some() || self.slow.is_some())
+    }
+
+    fn says_something(&self) -> bool {
+        self.is_known() || self.is_estimate() || self.rate.is_some() || self.held.is_some()
+    }
+
+    /// `limited` is what limits the bound.
+    fn meaning(
+        &self,
+        facts: &Facts<'_>,
+        (exposed, compute_ns, bound): (i64, i64, i64),
+        limited: &str,
+    ) -> String {
+        let others = match (self.waits, &self.slow, &self.excess) {
+            (Some(waits), ..) => {
+                let text = waiting(waits, exposed, facts.matched.who(), (compute_ns, bound));
+                match facts.matched.is_part {
+                    true => format!("{text} Some ranks have no file. {}", Matched::OTHERS),
+                    false => text,
                 }
-                (None, excess) => {
-                    let text = match (slow, excess) {
-                        (Some(slow), _) => slow.sentence(given(facts)),
-                        (None, Some(excess)) => excess.sentence(),
-                        (None, None) => unmatched(facts),
-                    };
-                    format!("{text}{}", limited(bound, sooner_ns, transfer))
-                }
-            };
-            // (Of little, most has to be.)
-            let is_transfer = match is_much {
-                true => transfer as f64 >= LEAST_SHARE * span as f64,
-                false => transfer.saturating_mul(2) >= exposed,
-            };
-            let short = Short::of(facts, &device).filter(|_| facts.has_graphs());
-            let is_whole = limited(bound, sooner_ns, transfer).is_empty();
-            let says_more = is_known || is_estimate || short.is_some() || !is_whole;
-            let (verdict, meaning) = match short {
-                _ if is_known && !is_transfer => ("waiting", meaning),
-                Some(short) => ("short_collectives", format!("{} {meaning}", short.sentence())),
-                None => ("exposed", meaning),
-            };
-            Some(
-                Finding::fact(Rule::Communication, verdict, text)
-                    .level(Level::of_share(share))
-                    .confidence(if is_estimate { Confidence::Medium } else { Confidence::High })
-                    .on(device.name)
-                    .bound(bound)
-                    .means(meaning)
-                    .aside(is_told(facts, &device, bound, says_more))
-                    .with(
-                        format!("verdicts.devices.{}.M10", device.name),
-                        "exposed communication",
-                        time(exposed),
-                    ),
-            )
-        })
-        .collect()
+            }
+            (None, Some(slow), _) => slow.sentence(given(facts)),
+            (None, None, Some(excess)) => excess.sentence(),
+            // (Then little of it is waiting.)
+            (None, None, None) if self.rate.is_some() => String::new(),
+            (None, None, None) => unmatched(facts),
+        };
+        let rate = self.rate.as_ref().map(Rate::sentence);
+        let held = self.held.as_ref().map(Held::sentence);
+        // (What was matched says it itself.)
+        let limited = Some(limited.to_owned()).filter(|_| self.waits.is_none());
+        let parts = [rate, Some(others), held, limited];
+        let told: Vec<String> =
+            parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
+        told.join(" ")
+    }
 }
 
 /// Whether the report says it elsewhere; `says_more`: whether anything is known of what it waits for, or what limits the bound.
@@ -164,16 +212,17 @@ fn given(facts: &Facts<'_>) -> Option<String> {
 }
 
 /// What limits the bound, where that is much less than the transfer; empty where nothing does.
-fn limited(bound_ns: i64, sooner_ns: i64, transfer_ns: i64) -> String {
+fn limited(bound_ns: i64, (sooner_ns, is_all): (i64, bool), transfer_ns: i64) -> String {
     if bound_ns as f64 >= LEAST_SAVED * transfer_ns as f64 {
         String::new()
     } else if bound_ns == sooner_ns {
         format!(
-            " Removing all communication would save at most {}: what follows is launched no earlier.",
+            "Removing {} would save at most {}: what follows is launched no earlier.",
+            if is_all { "all communication" } else { "the rest" },
             time(sooner_ns),
         )
     } else {
-        format!(" Other kernels run alone for {}: no more of it can be hidden.", time(bound_ns))
+        format!("Other kernels run alone for {}: no more of it can be hidden.", time(bound_ns))
     }
 }
 
@@ -277,69 +326,22 @@ impl Short {
 pub(crate) fn is_by_own_kernels(facts: &Facts<'_>, device: &str) -> bool {
     let Some(device) = facts.devices().find(|one| one.name == device) else { return false };
     let by_library = facts.slices.names_with("nccl");
-    let (mut own_ns, mut all_ns) = (0_i64, 0_i64);
-    for one in facts.gpu.on(device.id()).filter(|one| one.is_communication) {
-        let ns = one.slice.dur_ns();
-        all_ns = all_ns.saturating_add(ns);
-        if !by_library[facts.trace.name(one.slice.row).0 as usize] {
-            own_ns = own_ns.saturating_add(ns);
-        }
-    }
+    let is_own = |one: &GpuSlice| !by_library[facts.trace.name(one.slice.row).0 as usize];
+    let (own_ns, all_ns) = time_of_collectives(&device, &is_own);
     own_ns.saturating_mul(2) > all_ns
 }
 
-/// How much longer equal collectives take than the fast ones among them ([`timeline::equal`]).
-struct Excess {
-    /// The sum over all sizes.
-    ns: i64,
-    /// When of it no other kernel runs, as if each waited first.
-    exposed: Vec<Interval>,
-    /// Kernels of the group with the most of it, its shortest and its longest.
-    most: (usize, i64, i64),
-    /// Whether these were compared by their place in graphs.
-    most_by_place: bool,
-    /// Of the kernel and graph with most of what graphs launch: what it takes at its slowest and its fastest place, where the places differ.
-    places: Option<(i64, i64)>,
-    /// Whether any were compared by size, and any by place.
-    by_size: bool,
-    by_place: bool,
-}
-
-impl Excess {
-    /// What they take longer than.
-    fn than(&self) -> &'static str {
-        match (self.by_size, self.by_place) {
-            (true, true) => {
-                "the fast ones of each size or place, or what the group's best bandwidth allows"
-            }
-            (_, false) => "the fast ones of each size, or what the group's best bandwidth allows",
-            (false, true) => "the fast ones of each kernel in equal graphs",
-        }
-    }
-
-    fn sentence(&self) -> String {
-        let (n, shortest, longest) = self.most;
-        let of = match self.most_by_place {
-            true => "at one place in launches of an equal graph",
-            false => "of one kind and size",
-        };
-        // (A place at which every launch waits.)
-        let places = self.places.map_or_else(String::new, |(slow_ns, fast_ns)| {
-            let (slow, fast) = (time(slow_ns), time(fast_ns));
-            format!(" In one graph, the same kernel takes {slow} at one place and {fast} at another (medians).")
-        });
-        let than = self.than();
-        format!(
-            "Equal collectives differ: {} {of} take {} to {}.{places} In all, they take {} longer than {than}: at least that is \
-             waiting for other ranks, or a shared link. The traces of the other ranks show which. An estimate: {} of that is exposed, and \
-             the bound excludes it.",
-            count(n as u64),
-            time(shortest),
-            time(longest),
-            time(self.ns),
-            time(length(&self.exposed))
-        )
-    }
+/// What the collectives of a device take that `is_own` holds for, and what all take, in ns.
+pub(crate) fn time_of_collectives(
+    device: &Device<'_>,
+    is_own: &dyn Fn(&GpuSlice) -> bool,
+) -> (i64, i64) {
+    let all = device.slices().filter(|one| one.is_communication);
+    all.fold((0_i64, 0_i64), |(own_ns, all_ns), one| {
+        let ns = one.slice.dur_ns();
+        let own = if is_own(one) { ns } else { 0 };
+        (own_ns.saturating_add(own), all_ns.saturating_add(ns))
+    })
 }
 
 const SLOW_LINK: &str = "their bytes need on a slow link (1 GB/s and 50 µs)";
@@ -351,81 +353,6 @@ pub(crate) fn waiting_told(facts: &Facts<'_>, device: &Device<'_>) -> Option<(i6
     let equal = excess(facts, device).map(|excess| (within(&excess.exposed), excess.than()));
     let slow = Slow::of(facts, device).map(|slow| (within(&slow.exposed), SLOW_LINK));
     equal.into_iter().chain(slow).max_by_key(|(ns, _)| *ns)
-}
-
-/// Collectives of one kernel, kind, group and size count as equal, and without a recorded size those at one place of equal graphs. `None`
-/// where neither is known.
-fn excess(facts: &Facts<'_>, device: &Device<'_>) -> Option<Excess> {
-    let launched = device.slices().filter_map(|one| {
-        let (launch, row) = (one.launch?.row, one.slice.row);
-        let is_communication = one.is_communication;
-        Some(Launched { launch, start_ns: one.slice.start_ns, row, is_communication })
-    });
-    let own = || facts.gpu.on(device.id()).filter(|one| one.is_communication);
-    let places = match own().all(|one| facts.details.collective(one.slice.row).is_some()) {
-        true => Vec::new(),
-        false => graph_places(facts.trace, facts.details, launched.collect()),
-    };
-    let calls = own().filter_map(|one| {
-        let collective = facts.details.collective(one.slice.row);
-        let same = match collective {
-            Some(collective) => Same::Collective(collective),
-            None => Same::Place(place_of(&places, one.slice.row)?),
-        };
-        let of = collective.and_then(|at| facts.details.collectives.get(at as usize));
-        Some(Call {
-            key: (facts.trace.name(one.slice.row), same),
-            times: one.slice.interval(),
-            group: of.map_or("", |of| group_of(facts.details, of)),
-            bytes: of.map_or(0, |of| bytes_of(facts.details, of)),
-            is_sized: collective.is_some(),
-            like: match same {
-                Same::Place(place) => Some(place.like()),
-                Same::Collective(_) => None,
-            },
-        })
-    });
-    let calls: Vec<Call<'_, (StringId, Same)>> = calls.collect();
-    let places = far_places(&calls);
-    let groups = equal(calls);
-    let most = groups.iter().max_by_key(|group| group.excess_ns)?;
-    let is_by_place = |group: &Equal<(StringId, Same)>| matches!(group.key.1, Same::Place(_));
-    let waits = union(groups.iter().flat_map(|group| group.waits.iter().copied()).collect());
-    Some(Excess {
-        ns: groups.iter().fold(0, |sum, group| sum.saturating_add(group.excess_ns)),
-        exposed: both(&waits, &device.exposed()),
-        most: (most.n, most.shortest_ns, most.longest_ns),
-        most_by_place: is_by_place(most),
-        places,
-        by_size: !groups.iter().all(is_by_place),
-        by_place: groups.iter().any(is_by_place),
-    })
-}
-
-/// The places of one kernel in a graph differ from this many times on, in percent.
-const FAR_PCT: i64 = 150;
-
-/// The medians of the slowest and the fastest place of one kernel in equal graphs, of those that differ most, each times its calls.
-fn far_places(calls: &[Call<'_, (StringId, Same)>]) -> Option<(i64, i64)> {
-    let mut times: BTreeMap<(i64, (StringId, Same)), Vec<i64>> = BTreeMap::new();
-    for call in calls {
-        let Some(like) = call.like else { continue };
-        times.entry((like, call.key)).or_default().push(call.times.1.saturating_sub(call.times.0));
-    }
-    let medians: Vec<(i64, i64, i64)> = times
-        .into_iter()
-        .filter_map(|((like, _), mut own)| {
-            Some((like, timeline::median(&mut own)?, own.len() as i64))
-        })
-        .collect();
-    let of_kernel = |places: &[(i64, i64, i64)]| {
-        let slow = places.iter().max_by_key(|(_, ns, _)| *ns)?;
-        let fast = places.iter().min_by_key(|(_, ns, _)| *ns)?;
-        let differ = slow.1.saturating_mul(100) >= fast.1.saturating_mul(FAR_PCT);
-        differ.then_some(((slow.1 - fast.1).saturating_mul(slow.2), (slow.1, fast.1)))
-    };
-    let found = medians.chunk_by(|a, b| a.0 == b.0).filter_map(of_kernel);
-    found.max_by_key(|(ns, _)| *ns).map(|(_, places)| places)
 }
 
 #[cfg(test)]

@@ -2,14 +2,13 @@
 //! nothing else of the file runs. Their operations do not depend on the values, so what delays the slow ones is not in the file: another
 //! process on the GPU, its clocks, or the recording.
 
-use std::collections::BTreeMap;
-
 use catalog::{Category, RawKind, classify};
 use host::links::GpuSlice;
 use report::units::{count, percent, time};
 use timeline::device::platform;
 use trace::{LaunchConfig, StringId};
 
+use super::clock_change;
 use crate::facts::Device;
 use crate::{Confidence, Facts, Finding, Level, Rule};
 
@@ -26,8 +25,10 @@ const LEAST_SHARE: f64 = 0.2;
 /// Letters of a kernel's name in the sentence.
 const NAME: usize = 64;
 
-/// What equal launches have in common: kernel, launch config, sizes and number formats of the op's inputs.
-type Key = (StringId, LaunchConfig, StringId, StringId);
+/// What equal launches have in common: kernel, launch config, sizes and number formats of the op's inputs, where these are recorded.
+pub(super) type Key = (StringId, LaunchConfig, Option<(StringId, StringId)>);
+/// A launch: when it starts, and how long it takes.
+pub(super) type Launch = (Key, (i64, i64));
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let (names, platform) = (&facts.trace.strings, platform(facts.trace));
@@ -35,8 +36,13 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         let category = classify(RawKind::Kernel, name, platform).category;
         matches!(category, Category::Gemm | Category::Conv)
     });
-    let differ = facts.devices().filter_map(|device| of_device(facts, &device, &is_dense));
-    displaced(facts).into_iter().chain(differ).collect()
+    let mut found = Vec::from_iter(displaced(facts));
+    for device in facts.devices() {
+        let all = alone(facts, &device, &is_dense);
+        found.extend(of_device(facts, &device, &all));
+        found.extend(clock_change::of_device(facts, &device, &all));
+    }
+    found
 }
 
 /// Names that do not belong to their times: equal names take other times, but not equal places.
@@ -78,8 +84,8 @@ impl Group {
     }
 }
 
-fn of_device(facts: &Facts<'_>, device: &Device<'_>, is_dense: &[bool]) -> Option<Finding> {
-    let all = groups(facts, device, is_dense);
+fn of_device(facts: &Facts<'_>, device: &Device<'_>, all: &[Launch]) -> Option<Finding> {
+    let all = groups(all);
     let slow = || all.iter().filter(|group| group.excess_ns() > 0);
     let most = slow().max_by_key(|group| group.excess_ns())?;
     let excess_ns: i64 = slow().map(Group::excess_ns).sum();
@@ -116,12 +122,11 @@ fn of_device(facts: &Facts<'_>, device: &Device<'_>, is_dense: &[bool]) -> Optio
     )
 }
 
-/// Launches of matrix products and convolutions on a device with recorded inputs and launch configs, beside which nothing runs, by what they
-/// have in common.
-fn groups(facts: &Facts<'_>, device: &Device<'_>, is_dense: &[bool]) -> Vec<Group> {
+/// Launches of matrix products and convolutions on a device with recorded launch configs, beside which nothing runs; sorted.
+fn alone(facts: &Facts<'_>, device: &Device<'_>, is_dense: &[bool]) -> Vec<Launch> {
     let mut own: Vec<&GpuSlice> = device.slices().collect();
     trace::sort_by_key(&mut own, |one| one.slice.interval());
-    let mut by_key: BTreeMap<Key, Vec<i64>> = BTreeMap::new();
+    let mut found = Vec::new();
     let mut busy_until = i64::MIN;
     for (at, one) in own.iter().enumerate() {
         let next_ns = own.get(at + 1).map_or(i64::MAX, |next| next.slice.start_ns);
@@ -130,24 +135,37 @@ fn groups(facts: &Facts<'_>, device: &Device<'_>, is_dense: &[bool]) -> Vec<Grou
         let name = facts.trace.name(one.slice.row);
         if is_alone
             && is_dense.get(name.0 as usize) == Some(&true)
-            && let Some((config, dims, types)) = told(facts, one)
+            && let Some(config) = config(facts, one)
         {
-            by_key.entry((name, config, dims, types)).or_default().push(one.slice.dur_ns());
+            let key = (name, config, inputs(facts, one));
+            found.push((key, (one.slice.start_ns, one.slice.dur_ns())));
         }
     }
-    let group = |((kernel, ..), mut times): (Key, Vec<i64>)| {
-        trace::sort(&mut times);
-        Group { kernel, times }
-    };
-    by_key.into_iter().map(group).collect()
+    trace::sort(&mut found);
+    found
 }
 
-/// The launch config of a kernel, and the sizes and formats of its op's inputs.
-fn told(facts: &Facts<'_>, one: &GpuSlice) -> Option<(LaunchConfig, StringId, StringId)> {
+/// Those with recorded inputs, by what they have in common.
+fn groups(all: &[Launch]) -> Vec<Group> {
+    let groups = all.chunk_by(|a, b| a.0 == b.0).filter(|group| group[0].0.2.is_some());
+    let group = |group: &[Launch]| {
+        let mut times: Vec<i64> = group.iter().map(|(_, (_, ns))| *ns).collect();
+        trace::sort(&mut times);
+        Group { kernel: group[0].0.0, times }
+    };
+    groups.map(group).collect()
+}
+
+/// The sizes and formats of the inputs of a kernel's op.
+fn inputs(facts: &Facts<'_>, one: &GpuSlice) -> Option<(StringId, StringId)> {
     let op = facts.slices.ops.slices.get(one.owner?)?;
     let inputs = facts.details.inputs(op.row)?;
+    Some((inputs.dims, inputs.types))
+}
+
+/// The launch config of a kernel.
+fn config(facts: &Facts<'_>, one: &GpuSlice) -> Option<LaunchConfig> {
     // (ROCm records it with the call.)
     let rows = [Some(one.slice.row), one.launch.map(|call| call.row)];
-    let config = rows.into_iter().flatten().find_map(|row| facts.details.launch(row))?;
-    Some((*config, inputs.dims, inputs.types))
+    rows.into_iter().flatten().find_map(|row| facts.details.launch(row)).copied()
 }

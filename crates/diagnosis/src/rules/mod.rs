@@ -4,6 +4,7 @@ mod allocator;
 mod bandwidth;
 mod between_graphs;
 mod busy;
+mod clock_change;
 mod clocks;
 mod cold_start;
 pub(crate) mod communication;

@@ -1,8 +1,10 @@
-//! M10, where the sizes of collectives are recorded: what they take above the time that their bytes need over a slow link is waiting.
+//! M10, where the sizes of collectives are recorded: what they take above the time that their bytes need over a slow link is waiting; and
+//! what the link moves where no rank waits.
 
 use report::units::{bytes, count, time};
-use timeline::equal::larger_side;
+use timeline::equal::{Equal, Same, bytes_of, larger_side};
 use timeline::intervals::{Interval, both, length, union};
+use trace::{Details, StringId};
 
 use crate::Facts;
 use crate::facts::Device;
@@ -70,5 +72,64 @@ impl Slow {
             time(length(&self.exposed))
         );
         format!("{text} {}", given.unwrap_or_default()).trim_end().to_owned()
+    }
+}
+
+/// PCIe 4.0 of 16 lanes moves 32 GB/s in theory, in each direction, and NVLink several times as much.
+const LINK_RATE: f64 = 25.0;
+/// Latency is a large part of what smaller collectives take.
+const LARGE: i64 = 4 << 20;
+
+/// What a slow link moves: the rate of equal collectives that wait for no rank.
+pub(super) struct Rate {
+    n: usize,
+    name: String,
+    bytes: i64,
+    ranks: i64,
+    ns: i64,
+    /// In bytes a nanosecond.
+    rate: f64,
+}
+
+impl Rate {
+    /// That of the equal collectives with the most time, where they have most of what all take (`all_ns`).
+    pub(super) fn of(
+        details: &Details,
+        groups: &[Equal<(StringId, Same)>],
+        all_ns: i64,
+    ) -> Option<Self> {
+        let most = groups.iter().max_by_key(|group| group.total_ns)?;
+        let Same::Collective(at) = most.key.1 else { return None };
+        let of = details.collectives.get(at as usize)?;
+        let (ns, bytes) = (most.in_step_ns?, larger_side(details, of)?);
+        let ranks = of.group_size;
+        // (The bus bandwidth of `nccl-tests`, doc/PERFORMANCE.md: a rank sends so much of what an all-gather or a reduce-scatter moves, and
+        // twice that in an all-reduce.)
+        let moved = bytes_of(details, of) as f64 * (ranks - 1) as f64 / ranks.max(1) as f64;
+        let rate = moved / ns.max(1) as f64;
+        let is_told = bytes >= LARGE && rate > 0.0 && rate < LINK_RATE;
+        let name = details.texts.get(of.name).to_owned();
+        (is_told && most.total_ns.saturating_mul(2) >= all_ns).then_some(Self {
+            n: most.n,
+            name,
+            bytes,
+            ranks,
+            ns,
+            rate,
+        })
+    }
+
+    pub(super) fn sentence(&self) -> String {
+        format!(
+            "Where one of the {} equal calls of {} starts right after another has ended, all ranks are in step: they take {} there (median) \
+             for {}. Over {} ranks that is {:.2} GB/s (bus bandwidth, as in NCCL's tests): the link limits them, and only fewer bytes or a \
+             faster link shorten them.",
+            count(self.n as u64),
+            self.name,
+            time(self.ns),
+            bytes(self.bytes.unsigned_abs()),
+            self.ranks,
+            self.rate
+        )
     }
 }
