@@ -60,11 +60,16 @@ impl Cursor<'_> {
     #[inline(never)]
     pub fn decimal(&mut self) -> Option<Decimal> {
         let rest = self.rest();
-        let (decimal, len) = match rest.first_chunk() {
-            Some(ahead) => read(ahead)?,
+        let mut padded = [0; AHEAD];
+        let ahead = match rest.first_chunk() {
+            Some(ahead) => ahead,
             None if rest.len() < 8 => return None,
-            None => read(&std::array::from_fn(|at| rest.get(at).copied().unwrap_or_default()))?,
+            None => {
+                padded.get_mut(..rest.len())?.copy_from_slice(rest);
+                &padded
+            }
         };
+        let (decimal, len) = read(ahead)?;
         self.advance(len);
         Some(decimal)
     }

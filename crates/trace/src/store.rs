@@ -117,7 +117,7 @@ impl Trace {
     }
 
     /// Flags of `row`.
-    #[inline(always)]
+    #[inline]
     #[must_use]
     pub fn flags(&self, row: Row) -> Flags {
         Flags(self.flags.at(row as usize) & ((1 << PHASE_SHIFT) - 1))
@@ -250,7 +250,7 @@ impl Trace {
     }
 
     /// Name of `row`.
-    #[inline(always)]
+    #[inline]
     #[must_use]
     pub fn name(&self, row: Row) -> StringId {
         StringId(self.name.at(row as usize))
