@@ -1,14 +1,12 @@
 //! A pull parser over a slice that may be incomplete.
 
+mod text;
 mod token;
 
-use memchr::memchr3;
-
 use crate::{
-    Spelling, Stop, Text, Value,
-    lexis::{plain_escape, plain_run},
+    Stop, Text, Value,
     nest::Nest,
-    quirk::{Log, Quirk, look_into, needs_look},
+    quirk::{Log, Quirk},
 };
 
 /// Reads values out of a slice, leniently, and flags deviations.
@@ -254,68 +252,6 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Reads a string.
-    ///
-    /// # Errors
-    /// See [`Stop`]; malformed when the next byte is not a quote.
-    #[inline(always)]
-    pub fn string(&mut self) -> Result<Text<'a>, Stop> {
-        if self.byte()? != b'"' {
-            return Err(Stop::Malformed);
-        }
-        let start = self.pos + 1;
-        let bytes = self.bytes;
-        let rest = bytes.get(start..).unwrap_or_default();
-        let len = plain_run(rest);
-        if rest.get(len) == Some(&b'"') {
-            self.pos = start + len + 1;
-            return Ok(Text { raw: &rest[..len], spelling: Spelling::Plain });
-        }
-        self.odd_string(start)
-    }
-
-    /// A string with escapes, control characters or bytes beyond ASCII.
-    fn odd_string(&mut self, start: usize) -> Result<Text<'a>, Stop> {
-        let bytes = self.bytes;
-        let mut at = start;
-        let mut spelling = Spelling::Plain;
-        loop {
-            let rest = bytes.get(at..).unwrap_or_default();
-            let Some(found) = memchr3(b'"', b'\\', b'\n', rest) else {
-                self.pos = bytes.len();
-                return Err(self.end());
-            };
-            at += found;
-            match bytes[at] {
-                b'"' => break,
-                b'\n' => {
-                    self.lenient = true;
-                    at += 1;
-                }
-                _ => {
-                    spelling = Spelling::Escaped;
-                    if !plain_escape(&bytes[at..]) {
-                        self.lenient = true;
-                    }
-                    at += 2;
-                }
-            }
-        }
-        self.pos = at + 1;
-        self.doubtful |= needs_look(&bytes[start..at]);
-        if self.log.is_some() {
-            self.look_into(start, at);
-        }
-        Ok(Text { raw: &bytes[start..at], spelling })
-    }
-
-    #[cold]
-    fn look_into(&mut self, start: usize, end: usize) {
-        if let Some(log) = &mut self.log {
-            self.lenient |= look_into(log, self.bytes, start..end);
-        }
-    }
-
     /// Reads one value; objects and arrays are skipped and returned as their text.
     ///
     /// # Errors
@@ -347,10 +283,7 @@ impl<'a> Cursor<'a> {
         match self.peek()? {
             b'"' => self.skip_string(),
             b'{' | b'[' => self.skip_container(),
-            _ => match self.decimal() {
-                Some(_) => Ok(()),
-                None => self.other_token().map(drop),
-            },
+            _ => self.skip_token(),
         }
     }
 
@@ -360,26 +293,53 @@ impl<'a> Cursor<'a> {
         self.string().map(drop)
     }
 
+    #[inline(never)]
+    fn skip_token(&mut self) -> Result<(), Stop> {
+        if self.skip_decimal() {
+            return Ok(());
+        }
+        self.other_token().map(drop)
+    }
+
     /// Skips a container of any depth without recursion.
     fn skip_container(&mut self) -> Result<(), Stop> {
         let mut nest = Nest::default();
         nest.push(self.byte()? == b'{');
         self.pos += 1;
         let mut first = true;
+        let mut ahead = self.ahead();
         loop {
             let object = nest.in_object();
-            if !self.next(first, object)? {
-                if !nest.pop() {
-                    return Ok(());
+            if !ahead.next_item(first) {
+                let more = if ahead.is_at(if object { b'}' } else { b']' }) {
+                    ahead.enter();
+                    false
+                } else {
+                    self.go_to(ahead);
+                    let more = self.next(first, object)?;
+                    ahead = self.ahead();
+                    more
+                };
+                if !more {
+                    if !nest.pop() {
+                        self.go_to(ahead);
+                        return Ok(());
+                    }
+                    first = false;
+                    continue;
                 }
-                first = false;
-                continue;
             }
             if object {
+                self.go_to(ahead);
                 self.skip_string()?;
                 self.colon()?;
+                ahead = self.ahead();
             }
             first = false;
+            if ahead.plain_string().is_some() || ahead.skip_short_integer() {
+                continue;
+            }
+            self.go_to(ahead);
             match self.byte()? {
                 b'"' => self.skip_string()?,
                 open @ (b'{' | b'[') => {
@@ -387,12 +347,9 @@ impl<'a> Cursor<'a> {
                     self.pos += 1;
                     first = true;
                 }
-                _ => {
-                    if self.decimal().is_none() {
-                        self.other_token()?;
-                    }
-                }
+                _ => self.skip_token()?,
             }
+            ahead = self.ahead();
         }
     }
 }

@@ -2,7 +2,10 @@
 
 use std::num::NonZeroU64;
 
-use crate::{Cursor, lexis::digits};
+use crate::{
+    Cursor,
+    lexis::{digits, n_digits, others, thousandths},
+};
 
 /// A number that is not negative, below 2^52, with at most three digits after the point.
 ///
@@ -48,40 +51,89 @@ impl Decimal {
 /// Powers of ten.
 const POWERS: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 
+/// Sixteen digits, a point, three more and what ends the number, rounded up to words.
+pub(crate) const AHEAD: usize = 24;
+
 impl Cursor<'_> {
     /// Reads a [`Decimal`] in plain spelling, if one follows and a byte after it ends the number;
     /// otherwise reads nothing. Near the end of the slice it may miss one.
     #[inline(never)]
     pub fn decimal(&mut self) -> Option<Decimal> {
         let rest = self.rest();
-        let (mut len, high) = digits(*rest.first_chunk()?);
-        let mut whole = u64::from(high);
-        if len == 8 {
-            let (more, low) = digits(*rest[8..].first_chunk()?);
-            whole = whole * *POWERS.get(more)? + u64::from(low);
-            len += more;
-        }
-        if len == 0 || len > 16 || (rest[0] == b'0' && len > 1) {
-            return None;
-        }
-        let mut thousandths = 0;
-        let point = rest.get(len) == Some(&b'.');
-        if point {
-            let (n, value) = digits(*rest[len + 1..].first_chunk()?);
-            let unit = *[0, 100, 10, 1].get(n)?;
-            if unit == 0 {
-                return None;
+        let mut padded = [0; AHEAD];
+        let ahead = match rest.first_chunk() {
+            Some(ahead) => ahead,
+            None if rest.len() < 8 => return None,
+            None => {
+                padded.get_mut(..rest.len())?.copy_from_slice(rest);
+                &padded
             }
-            thousandths = u64::from(value) * unit;
-            len += 1 + n;
-        }
-        if !matches!(rest.get(len), Some(b',' | b'}' | b']' | b' ' | b'\n')) {
-            return None;
-        }
-        let decimal = Decimal::new(whole, point, thousandths)?;
+        };
+        let (decimal, len) = read(ahead)?;
         self.advance(len);
         Some(decimal)
     }
+
+    /// Moves over a number that [`Cursor::decimal`] reads; false if none follows.
+    #[inline(always)]
+    pub(crate) fn skip_decimal(&mut self) -> bool {
+        match self.rest().first_chunk().and_then(n_digits_of_short) {
+            Some(len) => {
+                self.advance(len);
+                true
+            }
+            None => self.decimal().is_some(),
+        }
+    }
+}
+
+/// The number at the start of `ahead`, and its length.
+// All places in an array of a known length are known to be in it.
+#[inline(always)]
+pub(crate) fn read(ahead: &[u8; AHEAD]) -> Option<(Decimal, usize)> {
+    if !ahead[0].is_ascii_digit() {
+        return None;
+    }
+    let (mut len, high) = digits(*ahead.first_chunk()?);
+    let mut whole = u64::from(high);
+    if len == 8 && ahead[8].is_ascii_digit() {
+        let (more, low) = digits(*ahead[8..].first_chunk()?);
+        whole = whole * *POWERS.get(more)? + u64::from(low);
+        len += more;
+    }
+    if ahead[0] == b'0' && len > 1 {
+        return None;
+    }
+    let mut end = ahead[len];
+    let mut fraction = 0;
+    let point = end == b'.';
+    if point {
+        let (n, value) = thousandths(*ahead[len + 1..].first_chunk()?);
+        if n == 0 || n == 4 {
+            return None;
+        }
+        fraction = u64::from(value);
+        len += 1 + n;
+        end = ahead[len];
+    }
+    if !ends_number(end) {
+        return None;
+    }
+    Some((Decimal::new(whole, point, fraction)?, len))
+}
+
+/// How many digits a [`Decimal`] has that begins here, if it has less than eight and no point.
+#[inline(always)]
+pub(crate) fn n_digits_of_short(ahead: &[u8; 8]) -> Option<usize> {
+    let len = n_digits(others(*ahead));
+    let is_sound = ahead.get(len).is_some_and(|end| ends_number(*end))
+        && (len == 1 || (len > 1 && ahead[0] != b'0'));
+    is_sound.then_some(len)
+}
+
+#[inline(always)]
+fn ends_number(byte: u8) -> bool {
+    matches!(byte, b',' | b'}' | b']' | b' ' | b'\n')
 }
 
 #[cfg(test)]
@@ -150,7 +202,47 @@ mod tests {
         assert_eq!(digits(*b"12345678"), (8, 12_345_678));
         assert_eq!(digits(*b"123/5678"), (3, 123));
         assert_eq!(digits(*b"9:999999"), (1, 9));
-        assert_eq!(digits(*b"\xff2345678"), (0, 0));
         assert_eq!(digits(*b"99\xb0\xb9\x80abc"), (2, 99));
+    }
+
+    #[test]
+    fn thousandths_are_counted_and_read() {
+        assert_eq!(thousandths(*b"123,"), (3, 123));
+        assert_eq!(thousandths(*b"09}9"), (2, 90));
+        assert_eq!(thousandths(*b"7/99"), (1, 700));
+        assert_eq!(thousandths(*b":999").0, 0);
+        assert_eq!(thousandths(*b"\xb9\xb9\xb9\xb9").0, 0);
+        assert_eq!(thousandths(*b"9999").0, 4);
+    }
+
+    #[test]
+    fn skips_what_it_reads() {
+        for number in [
+            "0",
+            "7",
+            "00",
+            "01",
+            "12",
+            "1234567",
+            "12345678",
+            "123456789012",
+            "1.5",
+            "-1",
+            ".5",
+            "",
+            "x",
+        ] {
+            for end in [", ", "}", "]", " ", "\n", ".", "x", "\"", ":"] {
+                for more in ["", "\"more\": 1, \"even more\": 2, \"the most\": 3"] {
+                    let text = format!("{number}{end}{more}");
+                    let (mut read, mut skipped) =
+                        (Cursor::new(text.as_bytes()), Cursor::new(text.as_bytes()));
+                    let reads = read.decimal().is_some();
+                    // It may see more where the text ends soon.
+                    assert!(skipped.skip_decimal() == reads || more.is_empty(), "{text}");
+                    assert!(skipped.pos() == read.pos() || more.is_empty(), "{text}");
+                }
+            }
+        }
     }
 }

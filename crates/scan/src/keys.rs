@@ -1,6 +1,6 @@
 //! Predicts the next key of an object from the previous objects.
 
-use crate::{Cursor, Stop, Text};
+use crate::{Ahead, Cursor, Stop, Text};
 
 /// Longest text between two values that is stored.
 const TEXT: usize = 32;
@@ -45,6 +45,15 @@ struct Known<T> {
     ways: [u8; WAYS],
 }
 
+impl<T> Known<T> {
+    /// Whether the text is what comes next.
+    #[inline(always)]
+    fn is_at(&self, ahead: &[u64; TEXT / 8]) -> bool {
+        let differs = |n: usize| (ahead[n] ^ self.text[n]) & self.mask[n];
+        differs(0) | differs(1) == 0 && (self.len <= 16 || differs(2) | differs(3) == 0)
+    }
+}
+
 impl<T> Default for Keys<T> {
     fn default() -> Self {
         let place = || Known {
@@ -72,22 +81,52 @@ impl<T: Copy> Keys<T> {
         first: bool,
         meaning: fn(Text<'_>) -> T,
     ) -> Result<Option<T>, Stop> {
+        let mut ahead = cursor.ahead();
+        match self.foreseen(&mut ahead, first) {
+            Some(key) => {
+                cursor.go_to(ahead);
+                Ok(key)
+            }
+            None => self.unforeseen(cursor, first, meaning),
+        }
+    }
+
+    /// The next key, as [`Keys::next`] returns it, if it is the one that came next the last time; otherwise
+    /// [`Keys::unforeseen`] reads it.
+    #[inline(always)]
+    pub fn foreseen(&mut self, ahead: &mut Ahead<'_>, first: bool) -> Option<Option<T>> {
         if first {
             self.last = START;
         }
-        if let Some(ahead) = cursor.rest().first_chunk() {
-            let ahead = words(ahead);
+        let next = words(ahead.chunk()?);
+        let way = usize::from(self.known[self.last].ways[0]);
+        let known = self.known.get(way).filter(|known| known.is_at(&next))?;
+        ahead.take(known.len)?;
+        self.last = way;
+        Some(known.key)
+    }
+
+    /// The next key, where [`Keys::foreseen`] did not find it.
+    ///
+    /// # Errors
+    /// See [`Stop`].
+    #[inline(never)]
+    pub fn unforeseen(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        first: bool,
+        meaning: fn(Text<'_>) -> T,
+    ) -> Result<Option<T>, Stop> {
+        let mut ahead = cursor.ahead();
+        if let Some(next) = ahead.chunk() {
+            let next = words(next);
             let ways = self.known[self.last].ways;
-            for (rank, way) in ways.into_iter().enumerate() {
+            for (rank, way) in ways.into_iter().enumerate().skip(1) {
                 let Some(known) = self.known.get(usize::from(way)) else { break };
-                let differs = |n: usize| (ahead[n] ^ known.text[n]) & known.mask[n];
-                if differs(0) | differs(1) == 0 && (known.len <= 16 || differs(2) | differs(3) == 0)
-                {
-                    cursor.advance(known.len);
+                if known.is_at(&next) && ahead.take(known.len).is_some() {
+                    cursor.go_to(ahead);
                     let key = known.key;
-                    if rank > 0 {
-                        self.known[self.last].ways.swap(0, rank);
-                    }
+                    self.known[self.last].ways.swap(0, rank);
                     self.last = usize::from(way);
                     return Ok(key);
                 }
@@ -114,8 +153,10 @@ impl<T: Copy> Keys<T> {
         let plain = sound && key.is_none_or(|key| !key.is_escaped());
         let key = key.map(meaning);
         let text = &cursor.bytes()[start..cursor.pos()];
+        // (At the end of the slice, white space before the value may be yet to come.)
+        let is_whole = !cursor.rest().is_empty();
         self.last = match text.len() {
-            1..=TEXT if plain => self.remember(text, key, first),
+            1..=TEXT if plain && is_whole => self.remember(text, key, first),
             _ => LATER,
         };
         Ok(key)

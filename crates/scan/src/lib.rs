@@ -16,6 +16,7 @@
 
 #![warn(unreachable_pub)]
 
+mod ahead;
 mod cursor;
 mod decimal;
 mod keys;
@@ -30,6 +31,7 @@ pub mod strict;
 pub mod string;
 mod value;
 
+pub use ahead::Ahead;
 pub use cursor::Cursor;
 pub use decimal::Decimal;
 pub use keys::Keys;

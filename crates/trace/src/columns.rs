@@ -8,10 +8,12 @@ const ROWS: usize = 1 << 13;
 ///
 /// A `Vec` doubles when it is full and temporarily needs three times its size; wasm memory never
 /// shrinks, so the tab would keep that memory. Segments grow by their own size.
-/// (The first segment grows as a `Vec` does, because many traces are small.)
+///
+/// The caller counts the rows, because columns of one table have equally many. A segment is an array whose length is a
+/// constant, so that a place in it is not compared with a length: neither where a row is stored nor where it is read.
 #[derive(Clone, Debug)]
 pub struct Segmented<T> {
-    segments: Vec<Vec<T>>,
+    segments: Vec<Box<[T; ROWS]>>,
 }
 
 impl<T> Default for Segmented<T> {
@@ -20,42 +22,29 @@ impl<T> Default for Segmented<T> {
     }
 }
 
-impl<T: Copy> Segmented<T> {
-    /// Appends one value.
+impl<T: Copy + Default> Segmented<T> {
+    /// Stores the value at `index`, where values at all lower indexes are stored.
     #[inline]
-    pub fn push(&mut self, value: T) {
-        match self.segments.last_mut() {
-            Some(last) if last.len() < last.capacity().min(ROWS) => last.push(value),
-            _ => self.push_where_none_fits(value),
+    pub fn put(&mut self, index: usize, value: T) {
+        match self.segments.get_mut(index / ROWS) {
+            Some(segment) => segment[index % ROWS] = value,
+            None => self.put_where_none_fits(index, value),
         }
     }
 
-    // A separate function, because one function contains a dozen `push` calls.
+    // A separate function, because one function contains a dozen `put` calls.
     #[cold]
     #[inline(never)]
-    fn push_where_none_fits(&mut self, value: T) {
-        match self.segments.last_mut() {
-            Some(last) if last.len() < ROWS => last.push(value),
-            last => {
-                let first = last.is_none();
-                let mut segment = Vec::with_capacity(if first { 64 } else { ROWS });
-                segment.push(value);
-                self.segments.push(segment);
-            }
-        }
-    }
-
-    /// The value at `index`, or `None` past the end.
-    #[inline]
-    #[must_use]
-    pub fn get(&self, index: usize) -> Option<T> {
-        self.segments.get(index / ROWS)?.get(index % ROWS).copied()
+    fn put_where_none_fits(&mut self, index: usize, value: T) {
+        let segment = vec![T::default(); ROWS].into_boxed_slice();
+        self.segments.extend(<Box<[T; ROWS]>>::try_from(segment).ok());
+        self.set(index, value);
     }
 
     /// The value at `index`.
     ///
     /// # Panics
-    /// When `index` is past the end: a row number of this trace never is.
+    /// When `index` is past the last segment: a row number of this trace never is.
     // Always inlined, also in crates built for size: in V8's baseline code a call costs more than the access.
     #[inline(always)]
     #[must_use]
@@ -63,39 +52,17 @@ impl<T: Copy> Segmented<T> {
         self.segments[index / ROWS][index % ROWS]
     }
 
-    /// Replaces the value at `index`; past the end nothing happens.
+    /// Replaces the value at `index`; past the last segment nothing happens.
     pub fn set(&mut self, index: usize, value: T) {
-        if let Some(slot) =
-            self.segments.get_mut(index / ROWS).and_then(|it| it.get_mut(index % ROWS))
-        {
-            *slot = value;
+        if let Some(segment) = self.segments.get_mut(index / ROWS) {
+            segment[index % ROWS] = value;
         }
-    }
-
-    /// Number of values.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        match self.segments.split_last() {
-            Some((last, full)) => full.len() * ROWS + last.len(),
-            None => 0,
-        }
-    }
-
-    /// Whether the column is empty.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.segments.is_empty()
-    }
-
-    /// All values in order.
-    pub fn iter(&self) -> impl Iterator<Item = T> + '_ {
-        self.segments.iter().flat_map(|segment| segment.iter().copied())
     }
 
     /// Bytes held on the heap.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
-        self.segments.iter().map(|segment| segment.capacity() * size_of::<T>()).sum()
+        self.segments.len() * size_of::<[T; ROWS]>()
     }
 }
 
@@ -107,11 +74,11 @@ mod tests {
     fn values_come_back_across_segments() {
         let mut column = Segmented::default();
         for value in 0..(ROWS as u32 * 2 + 5) {
-            column.push(value);
+            column.put(value as usize, value);
         }
-        assert_eq!(column.len(), ROWS * 2 + 5);
         assert_eq!(column.at(ROWS), ROWS as u32);
-        assert_eq!(column.get(ROWS * 2 + 5), None);
-        assert!(column.iter().eq(0..(ROWS as u32 * 2 + 5)));
+        column.set(ROWS * 3, 7);
+        assert!((0..ROWS as u32 * 2 + 5).all(|value| column.at(value as usize) == value));
+        assert_eq!(column.heap_bytes(), ROWS * 3 * size_of::<u32>());
     }
 }

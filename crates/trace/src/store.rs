@@ -57,6 +57,8 @@ pub struct Trace {
     pub origin_ns: i128,
     /// What it is narrowed to, if it is not the whole file.
     pub part: Option<TracePart>,
+    /// Number of events: of rows in each column.
+    n_rows: usize,
     ts_ns: Segmented<i64>,
     dur: Segmented<u32>,
     name: Segmented<u32>,
@@ -69,7 +71,8 @@ pub struct Trace {
     stream: Segmented<u16>,
     /// Flags in the low bits, the phase above [`PHASE_SHIFT`].
     flags: Segmented<u32>,
-    span_bases: Segmented<u64>,
+    /// Where each block of [`SPAN_BLOCK`] rows starts.
+    span_bases: Vec<u64>,
     /// Distinct raw categories; the column holds indexes.
     raw_categories: Vec<StringId>,
     /// Durations that do not fit the column, sorted by row.
@@ -92,13 +95,13 @@ impl Trace {
     /// Number of events.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.flags.len()
+        self.n_rows
     }
 
     /// Whether there is no event.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.flags.is_empty()
+        self.n_rows == 0
     }
 
     /// All rows in file order.
@@ -316,7 +319,7 @@ impl Trace {
     #[must_use]
     pub fn span(&self, row: Row) -> ByteSpan {
         let row = row as usize;
-        let base = self.span_bases.at(row / SPAN_BLOCK);
+        let base = self.span_bases[row / SPAN_BLOCK];
         ByteSpan {
             start: base + u64::from(self.span_start.at(row)),
             len: u64::from(self.span_len.at(row)),
@@ -363,6 +366,7 @@ impl Trace {
             producer: _,
             origin_ns: _,
             part: _,
+            n_rows: _,
             ts_ns,
             dur,
             name,
@@ -395,7 +399,7 @@ impl Trace {
                 .sum::<usize>()
             + [raw_category, stream].iter().map(|column| column.heap_bytes()).sum::<usize>()
             + flags.heap_bytes()
-            + span_bases.heap_bytes()
+            + span_bases.capacity() * size_of::<u64>()
             + raw_categories.capacity() * size_of::<StringId>()
             + long_durs.capacity() * size_of::<(Row, i64)>()
             + importer_ns.capacity() * size_of::<(Row, ImporterNs)>()

@@ -2,9 +2,10 @@
 
 use dialect::class;
 use scan::{Spelling, Text, Value};
-use trace::{Flags, StringId, StringTable, same_bytes};
+use trace::{Flags, Phase, StringId, StringTable, same_bytes};
 
-use super::{intern, text_id};
+use super::draft::{Draft, Field};
+use super::{intern, other_text_id, text_field};
 
 /// The raw categories of late, by length: a trace has some twenty, and each event one of them.
 #[derive(Debug, Default)]
@@ -24,10 +25,12 @@ impl Categories {
     pub(super) fn find(
         &mut self,
         strings: &mut StringTable,
-        value: Option<Value<'_>>,
+        draft: &Draft<'_>,
+        phase: Phase,
     ) -> (StringId, Flags) {
+        let value = text_field(draft, phase, Field::Cat);
         let Some(Value::String(text @ Text { raw, spelling: Spelling::Plain })) = value else {
-            let id = text_id(strings, value);
+            let id = other_text_id(strings, value);
             return (id, class(strings.get(id)));
         };
         let last = raw.last().copied().unwrap_or_default();

@@ -1,7 +1,7 @@
 //! The fields of one event, borrowed from its text.
 
 use dialect::Arg;
-use scan::{Cursor, Decimal, Keys, Stop, Text, Value, string::unescape};
+use scan::{Ahead, Cursor, Decimal, Keys, Stop, Text, Value, string::unescape};
 
 /// A key of an event, or of its `args`, that means something here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,7 +149,16 @@ fn stops(field: Field, value: Value<'_>) -> bool {
     matches!(field, Field::Dur | Field::Tts | Field::Tdur) && !super::number::is_time(value)
 }
 
-/// What a key means, escapes resolved.
+/// What a key of an event means, escapes resolved.
+fn of_event(key: Text<'_>) -> Option<Field> {
+    meaning(key, Field::of_event)
+}
+
+/// The same for a key of `args`.
+fn of_args(key: Text<'_>) -> Option<Field> {
+    meaning(key, Field::of_args)
+}
+
 fn meaning(key: Text<'_>, of: fn(&[u8]) -> Option<Field>) -> Option<Field> {
     if key.is_escaped() { of(unescape(key.raw).as_bytes()) } else { of(key.raw) }
 }
@@ -159,6 +168,12 @@ fn meaning(key: Text<'_>, of: fn(&[u8]) -> Option<Field>) -> Option<Field> {
 pub(super) struct KnownKeys {
     event: Keys<Option<Field>>,
     args: Keys<Option<Field>>,
+}
+
+/// Skips a value that has no meaning here.
+#[inline(never)]
+fn skip(cursor: &mut Cursor<'_>) -> Result<(), Stop> {
+    cursor.skip_value()
 }
 
 /// A number that was read already. (`None` of an `Option` would be all zero, and clearing the numbers of an event then is a call
@@ -188,6 +203,7 @@ pub(super) struct Draft<'a> {
 impl<'a> Draft<'a> {
     /// Reads the object at the cursor. (Into `self`, as a draft is half a kilobyte, and returning it would
     /// copy that.)
+    // One loop for the event and its arguments: all that is inlined into it, V8 compiles once.
     #[inline(never)]
     pub(super) fn read(
         &mut self,
@@ -195,68 +211,101 @@ impl<'a> Draft<'a> {
         known: &mut KnownKeys,
     ) -> Result<(), Stop> {
         cursor.enter();
-        let of_event = |key: Text<'_>| meaning(key, Field::of_event);
-        while let Some(field) = known.event.next(cursor, !self.any, of_event)? {
+        let KnownKeys { event, args } = known;
+        let mut keys = &mut *event;
+        let mut first = true;
+        let mut start_of_args = None;
+        let mut ahead = cursor.ahead();
+        loop {
+            let key = match keys.foreseen(&mut ahead, first) {
+                Some(key) => key,
+                None => {
+                    let meaning = if start_of_args.is_none() { of_event } else { of_args };
+                    cursor.go_to(ahead);
+                    let key = keys.unforeseen(cursor, first, meaning)?;
+                    ahead = cursor.ahead();
+                    key
+                }
+            };
+            let Some(field) = key else {
+                // The end of the arguments, or of the event.
+                let Some(start) = start_of_args.take() else {
+                    cursor.go_to(ahead);
+                    return Ok(());
+                };
+                self.set(Field::Args, Value::Object(Ahead::until(start, ahead)));
+                keys = &mut *event;
+                first = false;
+                continue;
+            };
+            first = false;
             self.any = true;
             match field {
-                None => cursor.skip_value()?,
-                Some(Field::Args) if cursor.peek()? == b'{' => {
-                    let start = cursor.pos();
-                    self.read_args(cursor, &mut known.args)?;
-                    let text = &cursor.bytes()[start..cursor.pos()];
-                    self.set(Field::Args, Value::Object(text));
+                Some(Field::Args) if self.enters_args(cursor, &mut ahead)? => {
+                    start_of_args = Some(ahead);
+                    ahead.enter();
+                    keys = &mut *args;
+                    first = true;
                 }
-                Some(field) => self.read_value(field, cursor)?,
+                Some(field) if self.reads_plain(field, &mut ahead) => {}
+                None if ahead.skip_short_integer() => {}
+                Some(field) => {
+                    cursor.go_to(ahead);
+                    self.read_other(field, cursor)?;
+                    ahead = cursor.ahead();
+                }
+                None => {
+                    cursor.go_to(ahead);
+                    skip(cursor)?;
+                    ahead = cursor.ahead();
+                }
             }
         }
-        Ok(())
     }
 
-    fn read_args(
+    /// Whether the arguments are an object, as they should be; moves over white space before it.
+    #[inline(always)]
+    fn enters_args(
         &mut self,
         cursor: &mut Cursor<'a>,
-        known: &mut Keys<Option<Field>>,
-    ) -> Result<(), Stop> {
-        if self.values[Field::Args as usize].is_some() {
-            self.values[Field::OF_ARGS].fill(None);
-            self.decimals[Field::NUMBERS_OF_ARGS].fill(Read::No);
+        ahead: &mut Ahead<'a>,
+    ) -> Result<bool, Stop> {
+        if !ahead.is_at(b'{') {
+            cursor.go_to(*ahead);
+            cursor.peek()?;
+            *ahead = cursor.ahead();
         }
-        cursor.enter();
-        let mut first = true;
-        let of_args = |key: Text<'_>| meaning(key, Field::of_args);
-        while let Some(field) = known.next(cursor, first, of_args)? {
-            first = false;
-            match field {
-                None => cursor.skip_value()?,
-                Some(field) => self.read_value(field, cursor)?,
-            }
+        if self.values[Field::Args as usize].is_some() && ahead.is_at(b'{') {
+            self.forget_args();
         }
-        Ok(())
+        Ok(ahead.is_at(b'{'))
     }
 
-    /// Reads the value at the cursor. (Each kind is stored at once: a value handed on as a result goes through
-    /// memory piece by piece, which stalls the processor.)
+    /// The arguments so far are those of a former `args`.
     #[inline(never)]
-    fn read_value(&mut self, field: Field, cursor: &mut Cursor<'a>) -> Result<(), Stop> {
-        let byte = cursor.peek()?;
-        let start = cursor.pos();
-        if byte == b'"' {
-            let text = cursor.string()?;
-            self.set(field, Value::String(text));
-            return Ok(());
-        }
-        if let Some(decimal) = cursor.decimal() {
-            self.set(field, Value::Number(&cursor.bytes()[start..cursor.pos()]));
-            // (A plain number is what every one of these fields takes.)
-            if let Some(slot) = self.decimals.get_mut(field as usize) {
-                *slot = Read::Plain(decimal);
-            }
-            return Ok(());
-        }
-        self.read_other(field, cursor)
+    fn forget_args(&mut self) {
+        self.values[Field::OF_ARGS].fill(None);
+        self.decimals[Field::NUMBERS_OF_ARGS].fill(Read::No);
     }
 
-    /// The values that few fields have: arrays, words, numbers in odd spelling.
+    /// Reads a value as nearly all are; false if something else follows. (Each kind is stored at once: a value handed on as a
+    /// result goes through memory piece by piece, which stalls the processor.)
+    #[inline(always)]
+    fn reads_plain(&mut self, field: Field, ahead: &mut Ahead<'a>) -> bool {
+        if let Some(text) = ahead.plain_string() {
+            self.set(field, Value::String(text));
+            return true;
+        }
+        let Some((decimal, text)) = ahead.decimal() else { return false };
+        self.set(field, Value::Number(text));
+        // (A plain number is what every one of these fields takes.)
+        if let Some(slot) = self.decimals.get_mut(field as usize) {
+            *slot = Read::Plain(decimal);
+        }
+        true
+    }
+
+    /// The values that few fields have: arrays, words, text with escapes, numbers in odd spelling.
     #[inline(never)]
     fn read_other(&mut self, field: Field, cursor: &mut Cursor<'a>) -> Result<(), Stop> {
         let value = cursor.value()?;

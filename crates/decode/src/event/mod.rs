@@ -145,9 +145,8 @@ impl Events {
         let pid = id_token(self.builder.strings(), draft, Field::Pid);
         let tid = id_token(self.builder.strings(), draft, Field::Tid);
         let track = self.tracks.get(pid, tid, |pid, tid| self.builder.track(pid, tid));
-        let name = text_id(self.builder.strings(), text_field(draft, phase, Field::Name));
-        let raw_category = text_field(draft, phase, Field::Cat);
-        let (raw_category, class) = self.categories.find(self.builder.strings(), raw_category);
+        let name = name(self.builder.strings(), draft, phase);
+        let (raw_category, class) = self.categories.find(self.builder.strings(), draft, phase);
 
         let (ts_ns, ts_odd) = self.ts(draft, phase, notes);
         let (dur_ns, dur_odd) = dur(draft, phase, notes);
@@ -202,7 +201,7 @@ impl Events {
             && class == Flags::default()
             && let Some(kernel @ Value::String(_)) = draft.some(Field::Kernel)
         {
-            let kernel = text_id(self.builder.strings(), Some(kernel));
+            let kernel = other_text_id(self.builder.strings(), Some(kernel));
             self.builder.launches(row, kernel);
         }
         if let Some(row) = row
@@ -374,6 +373,11 @@ fn text_field<'a>(draft: &Draft<'a>, phase: Phase, field: Field) -> Option<Value
     draft.some(field).filter(|value| matches!(value, Value::String(_)) || !matches())
 }
 
+#[inline(never)]
+fn name(strings: &mut StringTable, draft: &Draft<'_>, phase: Phase) -> StringId {
+    text_id(strings, text_field(draft, phase, Field::Name))
+}
+
 /// The letter of `ph`; text beyond it does not matter.
 #[inline]
 fn letter(draft: &Draft<'_>) -> Option<u8> {
@@ -416,8 +420,16 @@ fn odd_id_token(strings: &mut StringTable, value: Option<Value<'_>>) -> IdToken 
 }
 
 /// A name: the meaning of a string, or the spelling of anything else.
-#[inline(never)]
+#[inline]
 fn text_id(strings: &mut StringTable, value: Option<Value<'_>>) -> StringId {
+    match value {
+        Some(Value::String(text)) => intern(strings, text),
+        other => other_text_id(strings, other),
+    }
+}
+
+#[inline(never)]
+fn other_text_id(strings: &mut StringTable, value: Option<Value<'_>>) -> StringId {
     match value {
         Some(Value::String(text)) => intern(strings, text),
         None | Some(Value::Null) => StringId::EMPTY,
@@ -429,7 +441,7 @@ fn text_id(strings: &mut StringTable, value: Option<Value<'_>>) -> StringId {
     }
 }
 
-#[inline]
+#[inline(never)]
 fn intern(strings: &mut StringTable, text: Text<'_>) -> StringId {
     if !text.is_escaped()
         && let Some(id) = strings.intern_utf8(text.raw)

@@ -9,6 +9,8 @@ use super::{
 };
 use crate::problem::ProblemKind;
 
+/// A plain number is below this, so that it needs no origin.
+const _: () = assert!((1 << 52) * 1000 < FAR);
 /// Times from here on are counted from an origin, so that durations and shifts cannot overflow.
 const FAR: i64 = 1 << 62;
 /// So many times, all beyond [`FAR`], are the clock of the file; fewer may be the odd ones out.
@@ -23,18 +25,23 @@ impl Events {
         phase: Phase,
         notes: &mut Notes<'_>,
     ) -> (i64, Option<i64>) {
-        match number::time(draft, Field::Ts) {
-            Time::Plain(ns @ 0..FAR) if self.origin_is_zero => {
+        match draft.decimal(Field::Ts) {
+            Some(us) if self.origin_is_zero => {
                 notes.flags.set(Flags::HAS_TS);
-                (ns, None)
+                (us.times_1000(), None)
             }
-            time => self.odd_ts(time, phase, notes),
+            _ => self.other_ts(draft, phase, notes),
         }
     }
 
     #[inline(never)]
-    fn odd_ts(&mut self, time: Time, phase: Phase, notes: &mut Notes<'_>) -> (i64, Option<i64>) {
-        let (micros, text) = match time {
+    fn other_ts(
+        &mut self,
+        draft: &Draft<'_>,
+        phase: Phase,
+        notes: &mut Notes<'_>,
+    ) -> (i64, Option<i64>) {
+        let (micros, text) = match number::time(draft, Field::Ts) {
             Time::Plain(ns) => (
                 decimal::Micros { ns: i128::from(ns), sub_ns: false, odd_importer_ns: None },
                 false,
@@ -146,6 +153,17 @@ impl Events {
 /// Duration, and the importer's reading when it is an odd one.
 #[inline]
 pub(super) fn dur(draft: &Draft<'_>, phase: Phase, notes: &mut Notes<'_>) -> (i64, Option<i64>) {
+    match draft.decimal(Field::Dur) {
+        Some(us) => {
+            notes.flags.set(Flags::HAS_DUR);
+            (us.times_1000(), None)
+        }
+        None => other_dur(draft, phase, notes),
+    }
+}
+
+#[inline(never)]
+fn other_dur(draft: &Draft<'_>, phase: Phase, notes: &mut Notes<'_>) -> (i64, Option<i64>) {
     match number::time(draft, Field::Dur) {
         Time::Plain(ns @ 0..) => {
             notes.flags.set(Flags::HAS_DUR);

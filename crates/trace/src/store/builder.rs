@@ -95,14 +95,14 @@ impl TraceBuilder {
     /// (`false`), as is event number 2^32: nothing is stored then.
     pub fn push(&mut self, event: &Event, importer: Option<ImporterNs>) -> bool {
         let trace = &mut self.trace;
-        let row = trace.flags.len();
+        let row = trace.n_rows;
         let (Ok(len), Ok(row_id)) = (u32::try_from(event.span.len), Row::try_from(row)) else {
             return false;
         };
         if row.is_multiple_of(SPAN_BLOCK) {
             trace.span_bases.push(event.span.start);
         }
-        let base = trace.span_bases.at(row / SPAN_BLOCK);
+        let Some(base) = trace.span_bases.last() else { return false };
         let Ok(start) = u32::try_from(event.span.start - base) else {
             // Never the first row of a block, whose distance is 0: no base stays behind without its row.
             return false;
@@ -111,34 +111,36 @@ impl TraceBuilder {
         self.span_end = event.span.end();
 
         let mut flags = event.flags;
-        trace.ts_ns.push(event.ts_ns);
-        trace.dur.push(match u32::try_from(event.dur_ns) {
+        trace.ts_ns.put(row, event.ts_ns);
+        let dur = match u32::try_from(event.dur_ns) {
             Ok(short) if short != LONG_DUR => short,
             _ => {
                 trace.long_durs.push((row_id, event.dur_ns));
                 LONG_DUR
             }
-        });
+        };
+        trace.dur.put(row, dur);
         if let Some(importer) = importer {
             flags.set(Flags::ODD_NUMBER);
             trace.importer_ns.push((row_id, importer));
         }
-        trace.name.push(event.name.0);
-        trace.track.push(event.track.0);
+        trace.name.put(row, event.name.0);
+        trace.track.put(row, event.track.0);
         let link = narrow(event.link, &mut trace.wide_links, &mut self.by_wide_link);
-        trace.link.push(link);
+        trace.link.put(row, link);
         let external = narrow(event.external, &mut trace.wide_links, &mut self.by_wide_link);
-        trace.external.push(external);
-        trace.span_start.push(start);
-        trace.span_len.push(len);
+        trace.external.put(row, external);
+        trace.span_start.put(row, start);
+        trace.span_len.put(row, len);
         let category = match self.last_category {
             Some((text, id)) if text == event.raw_category => id,
             _ => self.category(event.raw_category),
         };
         let trace = &mut self.trace;
-        trace.raw_category.push(category);
-        trace.stream.push(event.stream.map_or(NO_STREAM, |stream| stream.0));
-        trace.flags.push(flags.0 | (event.phase as u32) << PHASE_SHIFT);
+        trace.raw_category.put(row, category);
+        trace.stream.put(row, event.stream.map_or(NO_STREAM, |stream| stream.0));
+        trace.flags.put(row, flags.0 | (event.phase as u32) << PHASE_SHIFT);
+        trace.n_rows += 1;
         trace.seen_flags.set(flags);
         if event.phase != Phase::Metadata
             && let Some(track) = trace.tracks.get_mut(event.track.0 as usize)
@@ -176,7 +178,10 @@ impl TraceBuilder {
         if ts_ns.is_some() {
             return;
         }
-        let Some(flags) = trace.flags.get(row as usize) else { return };
+        if row as usize >= trace.n_rows {
+            return;
+        }
+        let flags = trace.flags.at(row as usize);
         let lost = Flags(Flags::TS_UNREADABLE.0 | Flags::TS_BEYOND.0 | Flags::ODD_NUMBER.0);
         trace.flags.set(row as usize, flags & !Flags::HAS_TS.0 | lost.0);
         trace.seen_flags.set(lost);
