@@ -24,6 +24,8 @@ const PARTS: &[&str] = &[
     "\"key\":",
     "{\"ph\":\"X\",\"name\":\"k\",\"cat\":\"kernel\",\"pid\":0,\"tid\":7,\"ts\":1.25,\"dur\":2,\"args\":{\"stream\":7}}",
     "{\"ph\":\"X\",\"name\":\"\\ud83d\\ude00\",\"ts\":1e3,\"dur\":-2,\"args\":{\"a\":[1,2},\"b\":NaN}}",
+    "{\"ph\": \"X\", \"name\": \"k\", \"cat\": \"kernel\", \"pid\": 0, \"tid\": 7, \"ts\": 1.25, \"dur\": 2, \"args\":  {\"stream\": 7, \"External id\": 12}}",
+    "{\"ph\": \"X\", \"args\": null, \"args\": {\"correlation\": 4, \"grid\": [1, 2, 3]}, \"ts\": 0012, \"dur\": 1.2345}",
     "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":\"p\",\"tid\":7,\"args\":{\"name\":\"stream\"}}",
     "{\"ph\":\"s\",\"id\":\"0x1f\",\"pid\":1,\"tid\":1,\"ts\":5,\"cat\":\"ac2g\",\"name\":\"ac2g\"}",
     "{\"ph\":\"C\",\"name\":\"é\u{1}\",\"ts\":\"5\",\"args\":{\"v\":1,}}",

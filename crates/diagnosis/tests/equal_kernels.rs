@@ -99,7 +99,7 @@ fn equal_products_that_all_get_faster_at_once_follow_the_clock() {
     let faster = |round: i64, n: usize| if round < 10 { us(n) } else { us(n) * 10 / 19 };
     let found = rounds(&names, faster, |_| 16);
     let told_of = told(&found).unwrap();
-    let said = "From 24.3 ms after the first work of the GPU on, equal kernels run 1.90 times as fast: volta_sgemm_128x64_tn takes 862 µs \
+    let said = "Equal kernels run 1.90 times as fast from 24.3 ms after the first work of the GPU on: volta_sgemm_128x64_tn takes 862 µs \
                 before and 453 µs after";
     assert!(told_of.observation.starts_with(said), "{told_of:?}");
     assert!(told_of.observation.contains("and 2 more names"), "{told_of:?}");

@@ -111,3 +111,50 @@ impl<'a> Ahead<'a> {
         len.is_some_and(|len| self.take(len).is_some())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A value as files write it, or nearly so.
+    fn values() -> impl Strategy<Value = String> {
+        prop_oneof![
+            "\"[ -~é\n]{0,20}\"",
+            "\"[a-z]{0,20}\"",
+            "-?[0-9]{0,18}(\\.[0-9]{0,5})?(e[0-9])?",
+            "(0|[1-9][0-9]{0,15})(\\.[0-9]{1,3})?",
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn what_it_reads_the_cursor_reads(value in values(), end in "[,}\\] \nx\"]", more in "[ -~]{0,40}") {
+            let text = format!("{value}{end}{more}");
+            let whole = Cursor::new(text.as_bytes());
+            // (So many bytes behind a value are enough for both.)
+            let is_far = more.len() >= 32;
+            let (mut cursor, mut ahead) = (Cursor::new(text.as_bytes()), whole.ahead());
+            let is_plain = |read: &Text<'_>| read.raw.iter().all(|byte| matches!(byte, b' '..=b'~') && *byte != b'\\');
+            let read = cursor.string().ok().filter(is_plain);
+            let found = ahead.plain_string();
+            if found.is_some() || is_far {
+                prop_assert_eq!(found, read);
+            }
+            if found.is_some() {
+                prop_assert_eq!(ahead.0, cursor.ahead().0);
+            }
+            let (mut cursor, mut ahead) = (Cursor::new(text.as_bytes()), whole.ahead());
+            let (read, found) = (cursor.decimal(), ahead.decimal());
+            if found.is_some() || is_far {
+                prop_assert_eq!(found.map(|(decimal, _)| decimal), read);
+                prop_assert_eq!(ahead.0, cursor.ahead().0);
+            }
+            let mut ahead = whole.ahead();
+            if ahead.skip_short_integer() {
+                prop_assert_eq!(ahead.0, cursor.ahead().0, "the whole number");
+            }
+        }
+    }
+}

@@ -6,8 +6,9 @@
 //! of the same ranks reaches is the measure. Of collectives in graphs no sizes are recorded: there those at one place of equal graphs are
 //! compared ([`crate::graph_places`]); where one place waits in every launch, the places of the same kernel and launch config show it.
 //!
-//! A call that was queued behind another of its group starts as that ends, which it does on all ranks at once: the ranks are in step. What
-//! such calls take differs by the link and not by waiting, unless it is far more: a rank can fall behind by more than a whole collective.
+//! A call that was queued behind another of its group starts as that ends, which an all-reduce does on all ranks at once: the ranks are in
+//! step. What such calls take differs by the link and not by waiting, unless it is far more: a rank can fall behind by more than a whole
+//! collective.
 
 use trace::{Collective, Details, StreamId};
 
@@ -20,7 +21,7 @@ const LEAST_CALLS: usize = 3;
 const FAST_SHARE: usize = 10;
 
 /// Calls of this many bytes or more show the rate of the links: latency is a small part of them.
-const LARGE: i64 = 4 << 20;
+pub const LARGE: i64 = 4 << 20;
 /// A call that starts so soon after the one before it was queued behind that. (NCCL's kernels lie 1 to 3 µs apart then.)
 const IN_STEP_NS: i64 = 10_000;
 /// Calls that take as many times what the best rate of their group allows all wait, if they vary by half: their fastest is no measure.
@@ -151,9 +152,9 @@ fn length<K>(call: &Call<'_, K>) -> i64 {
 /// When a call of a group ends on a stream.
 type End<'a> = (Option<StreamId>, &'a str, i64);
 
-/// The ends of all calls of recorded sizes, sorted.
+/// The ends of all calls that end on all ranks at once: of those whose bytes are counted. Sorted.
 fn ends<'a, K>(calls: &[Call<'a, K>]) -> Vec<End<'a>> {
-    let sized = calls.iter().filter(|call| call.is_sized && call.stream.is_some());
+    let sized = calls.iter().filter(|call| call.bytes > 0 && call.stream.is_some());
     let mut ends: Vec<_> = sized.map(|call| (call.stream, call.group, call.times.1)).collect();
     trace::sort(&mut ends);
     ends
@@ -293,11 +294,11 @@ mod tests {
                 let next = at + (first + apart) * us;
                 let first = (at, at + first * us);
                 [
-                    Call { stream: Some(StreamId(7)), ..call("all", first, 0) },
+                    Call { stream: Some(StreamId(7)), ..call("all", first, 1 << 20) },
                     Call {
                         stream: Some(StreamId(7)),
                         group,
-                        ..call("all", (next, next + second * us), 0)
+                        ..call("all", (next, next + second * us), 1 << 20)
                     },
                 ]
             };

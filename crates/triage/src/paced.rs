@@ -73,8 +73,9 @@ fn waits(gpu: &Gpu<'_>) -> Vec<(i64, i64)> {
     let Some(track) = track else { return Vec::new() };
     let on_track: Vec<(TrackId, Interval)> = calls.iter().map(|call| (track, *call)).collect();
     let of_call = |((from, to), taken_over_ns): (&Interval, i64)| {
-        let idle_ns = to - from - length_within(&busy, (*from, *to));
-        (*to, idle_ns.min(to - from - taken_over_ns.max(least_ns)))
+        let all_ns = to.saturating_sub(*from);
+        let idle_ns = all_ns.saturating_sub(length_within(&busy, (*from, *to)));
+        (*to, idle_ns.min(all_ns.saturating_sub(taken_over_ns.max(least_ns))))
     };
     let waits = calls.iter().zip(taken_over_ns(trace, &on_track)).map(of_call);
     waits.filter(|(_, ns)| *ns > 0).collect()

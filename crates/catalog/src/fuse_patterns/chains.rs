@@ -22,6 +22,8 @@ pub struct FuseChain {
     pub what: &'static str,
     /// Those of them whose time counts, in words.
     pub counted: &'static str,
+    /// The same where only the first one counts, in chains of which others count more.
+    pub first: Option<&'static str>,
     /// Ids of the remedies that may apply: rows of the table of remedies.
     pub remedies: &'static [&'static str],
     /// What a fused kernel still takes.
@@ -135,6 +137,7 @@ const BASE: FuseChain = FuseChain {
     title: "",
     what: "",
     counted: "These kernels",
+    first: None,
     remedies: &[],
     keeps: Keeps::Longest,
     chains: &[],
@@ -203,6 +206,7 @@ pub const CHAINS: &[FuseChain] = &[
         id: "K05",
         title: "Residual add before a norm",
         what: "the residual add and the norm",
+        first: Some("The additions"),
         remedies: &["vllm-add-rms-norm", "sglang-add-rms-norm", "torch-compile"],
         keeps: Keeps::FourPasses,
         chains: &["add copy? norm", "add ~copy? ~pow ~mean ~add_number ~rsqrt"],

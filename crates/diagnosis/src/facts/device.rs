@@ -238,7 +238,7 @@ impl Device<'_> {
     }
 
     /// The same if its communication were removed but in these times.
-    pub(crate) fn sooner_without_communication_but_ns(&self, times: &[Interval]) -> i64 {
+    pub(crate) fn sooner_without_communication_outside_ns(&self, times: &[Interval]) -> i64 {
         if times.is_empty() {
             return self.sooner_without_communication_ns();
         }

@@ -8,6 +8,8 @@ use super::Device;
 
 /// A shorter call holds up no more than a launch does.
 const LONG_NS: i64 = 100_000;
+/// A call that ends so soon after a collective waited for it.
+const SOON_NS: i64 = 100_000;
 
 /// Times in which communication runs alone because the CPU launches nothing else.
 pub(crate) struct Held<'f> {
@@ -19,7 +21,7 @@ pub(crate) struct Held<'f> {
 impl Held<'_> {
     pub(crate) fn sentence(&self) -> String {
         format!(
-            "For {} of the exposed time the CPU is in {} or the like and launches nothing else: the bound excludes that.",
+            "For {} of the exposed time a launching thread is in {} or the like, and what comes next is not launched: the bound excludes that.",
             report::units::time(length(&self.times)),
             self.call
         )
@@ -31,9 +33,19 @@ impl Device<'_> {
     pub(crate) fn held(&self, exposed: &[Interval]) -> Option<Held<'_>> {
         let slices = self.facts.slices;
         let threads = self.launching_threads();
+        // (To free memory, or to allocate it anew, the driver waits for the device: then the call is over as soon as the communication is.)
+        let ends = self.slices().filter(|one| one.is_communication).map(|one| one.slice.end_ns);
+        let mut ends: Vec<i64> = ends.collect();
+        trace::sort(&mut ends);
+        let waits_for_communication = |call: &HostSlice| {
+            let before = ends.partition_point(|end| *end <= call.end_ns).checked_sub(1);
+            let end_ns = before.and_then(|at| ends.get(at)).copied().unwrap_or(i64::MIN);
+            end_ns > call.start_ns && call.end_ns.saturating_sub(end_ns) < SOON_NS
+        };
         let is_long = |call: &&HostSlice| {
             call.dur_ns() >= LONG_NS
                 && matches!(slices.class(call), Class::Malloc | Class::Free | Class::ModuleLoad)
+                && !waits_for_communication(call)
                 && threads.contains(&slices.thread(call.row))
         };
         let calls = || slices.calls.iter().filter(is_long);

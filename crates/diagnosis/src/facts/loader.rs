@@ -82,7 +82,7 @@ impl<'f> Device<'f> {
             taken_ns.min(length(&both(&[*call], &window)))
         };
         let taken = taken_over_ns(trace, &calls).into_iter().zip(&calls);
-        taken.map(within).sum::<i64>().min(self.loads_ns())
+        taken.map(within).fold(0, i64::saturating_add).min(self.loads_ns())
     }
 
     /// When it computes nothing from the begin of a data loader on a thread that launches its work to what that thread launches soon after it:

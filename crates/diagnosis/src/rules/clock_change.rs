@@ -4,6 +4,7 @@
 
 use report::units::time;
 use timeline::device::platform;
+use timeline::median;
 use trace::StringId;
 
 use super::equal_kernels::Launch;
@@ -51,12 +52,11 @@ impl Change {
             trace::sort(&mut times);
             (times.len() >= LEAST_LAUNCHES).then_some(times)
         };
-        let (before, after) = (sorted(before)?, sorted(after)?);
+        let (mut before, mut after) = (sorted(before)?, sorted(after)?);
         let low = |times: &[i64]| times[times.len() / CLEAR];
         let high = |times: &[i64]| times[times.len() - 1 - times.len() / CLEAR];
         let is_clear = low(&before) > high(&after) || low(&after) > high(&before);
-        let median = |times: &[i64]| times[times.len() / 2];
-        let (before_ns, after_ns) = (median(&before), median(&after));
+        let (before_ns, after_ns) = (median(&mut before)?, median(&mut after)?);
         let total_ns = total_ns(launches);
         is_clear.then_some(Self { kernel, before_ns, after_ns, total_ns })
     }
@@ -86,16 +86,17 @@ pub(super) fn of_device(
     {
         return None;
     }
+    let has_inputs = long.iter().all(|(key, _)| key.2.is_some());
     let first_ns = facts.gpu.busy(device.id()).first()?.0;
     let observation = format!(
-        "From {} after the first work of {} on, equal kernels {}: {} takes {} before and {} after (medians), and {} more names of matrix \
+        "Equal kernels {} from {} after the first work of {} on: {} takes {} before and {} after (medians), and {} more names of matrix \
          products and convolutions change as much.",
-        time(at_ns.saturating_sub(first_ns)),
-        device.name_within(),
         match ratio > 1.0 {
             true => format!("run {ratio:.2} times as fast"),
             false => format!("take {:.2} times as long", 1.0 / ratio),
         },
+        time(at_ns.saturating_sub(first_ns)),
+        device.name_within(),
         report::short_name(facts.trace.strings.get(most.kernel), NAME),
         time(most.before_ns),
         time(most.after_ns),
@@ -108,13 +109,14 @@ pub(super) fn of_device(
         _ => "fix the clocks while you measure",
     };
     let meaning = format!(
-        "Their grids are the same, so the clock of the GPU changes: it rises after a start, and heat or a power limit lowers it. Compare times \
-         of one part only; record after a warm-up, or {lock}."
+        "Their grids{} are the same. Probably the clock of the GPU changes: it rises after a start, and heat or a power limit lowers it. Another \
+         process on the GPU does the same as it comes or goes. Compare times of one part only; record after a warm-up, or {lock}.",
+        if has_inputs { " and inputs" } else { ", as far as the file tells," },
     );
     Some(
         Finding::fact(Rule::EqualKernels, "clock_changes", observation)
             .level(Level::Medium)
-            .confidence(Confidence::Medium)
+            .confidence(if has_inputs { Confidence::Medium } else { Confidence::Low })
             .on(device.name)
             .means(meaning)
             .with("triage", "times as fast", format!("{ratio:.2}")),

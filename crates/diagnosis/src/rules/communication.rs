@@ -44,7 +44,7 @@ fn of_device(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
     let told = Told::of(facts, device, exposed);
     let transfer = exposed.saturating_sub(length(&told.left_out)).max(0);
     // (Nor does anything come sooner than its own launches let it.)
-    let sooner_ns = device.sooner_without_communication_but_ns(&told.left_out);
+    let sooner_ns = device.sooner_without_communication_outside_ns(&told.left_out);
     let compute_ns = device.exposed_compute();
     let bound = transfer.min(compute_ns).min(sooner_ns);
     let limited = limited(bound, (sooner_ns, told.left_out.is_empty()), transfer);
@@ -106,6 +106,8 @@ impl<'f> Told<'f> {
             (None, Some(slow)) => &slow.exposed,
             (None, None) => excess.as_ref().map_or(&[][..], |excess| &excess.exposed),
         };
+        // (What was matched is measured, and what is slower than any link is no rate.)
+        let rate = rate.filter(|_| waits.is_none() && slow.is_none());
         let held = device.held(&without(&device.exposed(), waited));
         let held = held.filter(|held| is_much(length(&held.times)));
         let held_times = held.as_ref().map_or(&[][..], |held| &held.times);
@@ -118,7 +120,8 @@ impl<'f> Told<'f> {
     }
 
     fn is_estimate(&self) -> bool {
-        self.waits.is_none() && (self.excess.is_some() || self.slow.is_some())
+        let is_told = self.excess.is_some() || self.slow.is_some() || self.rate.is_some();
+        self.waits.is_none() && is_told
     }
 
     fn says_something(&self) -> bool {
@@ -134,6 +137,8 @@ impl<'f> Told<'f> {
     ) -> String {
         let others = match (self.waits, &self.slow, &self.excess) {
             (Some(waits), ..) => {
+                let held_ns = self.held.as_ref().map_or(0, |held| length(&held.times));
+                let exposed = exposed.saturating_sub(held_ns);
                 let text = waiting(waits, exposed, facts.matched.who(), (compute_ns, bound));
                 match facts.matched.is_part {
                     true => format!("{text} Some ranks have no file. {}", Matched::OTHERS),
@@ -142,8 +147,6 @@ impl<'f> Told<'f> {
             }
             (None, Some(slow), _) => slow.sentence(given(facts)),
             (None, None, Some(excess)) => excess.sentence(),
-            // (Then little of it is waiting.)
-            (None, None, None) if self.rate.is_some() => String::new(),
             (None, None, None) => unmatched(facts),
         };
         let rate = self.rate.as_ref().map(Rate::sentence);

@@ -15,7 +15,7 @@ const LEAST_SHARE: f64 = 0.1;
 const LEAST_MORE: f64 = 0.1;
 /// Of the loader's time, what receiving batches takes is told from the first share on. From the second, more workers do not help.
 const LEAST_RECEIVED: f64 = 0.25;
-const MOST_RECEIVED: f64 = 0.75;
+const MOST_RECEIVED: f64 = 0.5;
 /// Why the communication counts.
 const LAUNCHES: &str =
     "The CPU launches what comes next when the data is there, however short the communication is. ";
@@ -118,10 +118,10 @@ fn receives(device: &Device<'_>) -> (String, i64) {
     (text, if takes_over(device) { receives_ns } else { loads_ns.saturating_sub(receives_ns) })
 }
 
-/// Whether nearly all of the loader's time on the launching threads is the transfer of what workers have loaded.
+/// Whether most of the loader's time on the launching threads is the transfer of what workers have loaded.
 pub(crate) fn takes_over(device: &Device<'_>) -> bool {
     let receives_ns = device.receives_ns();
-    receives_ns > 0 && receives_ns as f64 >= MOST_RECEIVED * device.loads_ns() as f64
+    receives_ns > 0 && receives_ns as f64 > MOST_RECEIVED * device.loads_ns() as f64
 }
 
 /// How much sooner the run is done without the loader, at most, and why that is more than the device waits for it: the device's work during

@@ -14,8 +14,8 @@ const COVERS: f64 = 0.9;
 /// Idle time with work queued is told from this share of the window on.
 const LEAST_QUEUED: f64 = 0.03;
 const FEWEST_PAUSES: usize = 3;
-const HELD: &str = "The file does not show what holds it back. A driver that sends launches in batches does that (Windows and WSL), and so does \
-                    another process on the GPU.";
+const HELD: &str = "The file does not show what holds it back: an event or a host function that its stream waits for, work that was not recorded, \
+                    another process on the GPU, or a driver that sends launches in batches, as on Windows and WSL.";
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let all = facts.devices().filter_map(|device| held(facts, &device)).chain(gaps(facts));
@@ -31,7 +31,7 @@ fn held(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
         return None;
     }
     let pauses = device.times(WallPart::Queued);
-    let longest_ns = pauses.iter().map(|(from, to)| to - from).max()?;
+    let longest_ns = pauses.iter().map(|(from, to)| to.saturating_sub(*from)).max()?;
     // (The first sentence says what it can of one or two.)
     if pauses.len() < FEWEST_PAUSES {
         return None;
@@ -86,9 +86,8 @@ fn gaps(facts: &Facts<'_>) -> Vec<Finding> {
             // (Why, and where, the rules on launches and on the CPU say.)
             finding("host_caused")
         } else if part(gaps.queued_ns) {
-            finding("queued")
-                .confidence(Confidence::Medium)
-                .means("The work that ends them was already launched and waited for other work, which may not be in the file.")
+            let is_told = held(facts, &device).is_some();
+            finding("queued").confidence(Confidence::Medium).means(if is_told { "" } else { HELD })
         } else if part(gaps.no_launch_ns) {
             finding("no_launch").confidence(Confidence::Low).means("The launches of the work that ends them are not in the file.")
         } else {

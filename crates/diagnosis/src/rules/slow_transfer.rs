@@ -2,7 +2,7 @@
 //! what the link moves where no rank waits.
 
 use report::units::{bytes, count, time};
-use timeline::equal::{Equal, Same, bytes_of, larger_side};
+use timeline::equal::{Equal, LARGE, Same, bytes_of, larger_side};
 use timeline::intervals::{Interval, both, length, union};
 use trace::{Details, StringId};
 
@@ -62,7 +62,7 @@ impl Slow {
             false => "",
         };
         let text = format!(
-            "{} of them take longer than their bytes need on a slow link (1 GB/s and 50 µs): one moves {} in {}.{first} The excess is {} \
+            "{} collectives take longer than their bytes need on a slow link (1 GB/s and 50 µs): one moves {} in {}.{first} The excess is {} \
              in all: at least that is waiting for other ranks{}. {} of it is exposed, and the bound excludes it.",
             count(self.n as u64),
             bytes(size.unsigned_abs()),
@@ -77,8 +77,8 @@ impl Slow {
 
 /// PCIe 4.0 of 16 lanes moves 32 GB/s in theory, in each direction, and NVLink several times as much.
 const LINK_RATE: f64 = 25.0;
-/// Latency is a large part of what smaller collectives take.
-const LARGE: i64 = 4 << 20;
+/// Latency is a large part of what collectives take that send fewer bytes in each of their steps (a ring has as many as ranks).
+const LEAST_STEP: i64 = 1 << 20;
 
 /// What a slow link moves: the rate of equal collectives that wait for no rank.
 pub(super) struct Rate {
@@ -102,12 +102,13 @@ impl Rate {
         let Same::Collective(at) = most.key.1 else { return None };
         let of = details.collectives.get(at as usize)?;
         let (ns, bytes) = (most.in_step_ns?, larger_side(details, of)?);
-        let ranks = of.group_size;
+        let ranks = of.group_size.max(1);
         // (The bus bandwidth of `nccl-tests`, doc/PERFORMANCE.md: a rank sends so much of what an all-gather or a reduce-scatter moves, and
         // twice that in an all-reduce.)
-        let moved = bytes_of(details, of) as f64 * (ranks - 1) as f64 / ranks.max(1) as f64;
+        let moved = bytes_of(details, of) as f64 * (ranks - 1) as f64 / ranks as f64;
         let rate = moved / ns.max(1) as f64;
-        let is_told = bytes >= LARGE && rate > 0.0 && rate < LINK_RATE;
+        let is_large = bytes >= LARGE && bytes / ranks >= LEAST_STEP;
+        let is_told = is_large && rate > 0.0 && rate < LINK_RATE;
         let name = details.texts.get(of.name).to_owned();
         (is_told && most.total_ns.saturating_mul(2) >= all_ns).then_some(Self {
             n: most.n,
@@ -121,9 +122,9 @@ impl Rate {
 
     pub(super) fn sentence(&self) -> String {
         format!(
-            "Where one of the {} equal calls of {} starts right after another has ended, all ranks are in step: they take {} there (median) \
-             for {}. Over {} ranks that is {:.2} GB/s (bus bandwidth, as in NCCL's tests): the link limits them, and only fewer bytes or a \
-             faster link shorten them.",
+            "Where one of the {} equal calls of {} starts right after another has ended, they take {} (median) for {}. Over {} ranks that is \
+             {:.2} GB/s (bus bandwidth, as in NCCL's tests): probably the link limits them, unless a rank comes later by as much each time. \
+             Fewer bytes or a faster link shorten them.",
             count(self.n as u64),
             self.name,
             time(self.ns),

@@ -398,15 +398,20 @@ fn interrupted(
     ground: &Ground<'_>,
     candidate: &Candidate,
 ) -> BTreeMap<u32, i64> {
-    let mut equal: BTreeMap<(u32, u32, Option<u32>), Vec<u32>> = BTreeMap::new();
-    for at in related(candidate) {
+    let mut equal: BTreeMap<(u32, u32, u32), Vec<u32>> = BTreeMap::new();
+    let parts = candidate
+        .split
+        .iter()
+        .filter_map(|find| candidate.slices.get(find.from as usize..find.to as usize));
+    for at in parts.flatten().copied() {
         let Some(arguments) = ground.arguments else { break };
         let slice = at as usize;
         let work = lanes.code_of_slice(at).work;
         // (A collective waits for other ranks.)
         let is_own = lanes.gpu.works[work as usize].category != Category::Communication;
-        if let Some(config) = arguments.config_index(slice).filter(|_| is_own) {
-            equal.entry((work, config, arguments.call_index(slice))).or_default().push(at);
+        let same = arguments.config_index(slice).zip(arguments.call_index(slice));
+        if let Some((config, call)) = same.filter(|_| is_own) {
+            equal.entry((work, config, call)).or_default().push(at);
         }
     }
     let dur_ns = |at: u32| lanes.gpu.slice(at as usize).dur_ns;
@@ -414,7 +419,8 @@ fn interrupted(
     for launches in equal.into_values().filter(|launches| launches.len() >= EQUALS) {
         let mut times: Vec<i64> = launches.iter().map(|at| dur_ns(*at)).collect();
         let median_ns = timeline::median(&mut times).unwrap_or_default();
-        let is_long = |at: &u32| dur_ns(*at) > INTERRUPTED.saturating_mul(median_ns);
+        let is_long =
+            |at: &u32| median_ns > 0 && dur_ns(*at) > INTERRUPTED.saturating_mul(median_ns);
         let (n, long): (_, Vec<u32>) =
             (launches.len(), launches.into_iter().filter(is_long).collect());
         if long.len() == 1 || long.len().saturating_mul(SELDOM) <= n {

@@ -351,6 +351,7 @@ fn rationale(lanes: &Lanes<'_>, candidate: &Candidate, share: f64) -> String {
             if let Some(first) = what.get_mut(..1) {
                 first.make_ascii_uppercase();
             }
+            let is_first = candidate.split.iter().all(|find| find.to - find.from == 1);
             // (Other stages have rows of their own.)
             let stage = match lanes.stages[candidate.stage].stage {
                 Stage::All => String::new(),
@@ -359,7 +360,7 @@ fn rationale(lanes: &Lanes<'_>, candidate: &Candidate, share: f64) -> String {
             return format!(
                 "{what} run in sequence {}{stage}. {} take {share}.",
                 times(n_split(lanes, candidate)),
-                chain.counted,
+                chain.first.filter(|_| is_first).unwrap_or(chain.counted),
             );
         }
         Sought::Pattern(pattern) => pattern,

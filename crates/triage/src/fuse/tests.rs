@@ -295,7 +295,7 @@ fn an_add_before_a_norm_of_single_kernels_is_counted_alone() {
     assert_eq!(fuse.rows[0].confidence, PatternConfidence::Confirmed);
     assert_eq!(
         fuse.rows[1].rationale,
-        "The residual add and the norm run in sequence once. These kernels take 11.1% of GPU time."
+        "The residual add and the norm run in sequence once. The additions take 11.1% of GPU time."
     );
 }
 
