@@ -88,9 +88,12 @@ test("every chart of the views has both buttons, and each picture can be opened"
   for (const of of ["overview", "breakdown", "steps", "modules", "diagnosis", "memory", "roofline"]) {
     if (await id(page, `nav-${of}`).count() === 0) continue;
     await view(page, of);
-    await page.waitForTimeout(300);
-    const all = await charts(page);
-    assert.equal(all.length, await page.locator("main figure svg[role=img], main .window svg[role=img]").evaluateAll((svgs) => new Set(svgs.map((svg) => svg.closest("[data-chart]"))).size), of);
+    const drawn = () => page.locator("main figure svg[role=img], main .window svg[role=img]").evaluateAll((svgs) => new Set(svgs.map((svg) => svg.closest("[data-chart]"))).size);
+    // (Some come with what is analysed later.)
+    let all = await charts(page);
+    for (const ends = Date.now() + PATIENCE.timeout; all.length !== await drawn(); all = await charts(page)) {
+      assert.ok(Date.now() < ends, `${of}: ${all.length} of ${await drawn()} charts have buttons`);
+    }
     for (const { name, buttons } of all) {
       assert.deepEqual(buttons, ["PNG", "SVG"], name);
       if (names.has(name)) continue;

@@ -26,25 +26,7 @@ pub(super) fn gain(advice: &Advice, wall: &Wall) -> Gain {
         added,
         nodes,
     } = advice.rule;
-    let of_gpu = match (attention_ns, latency_ns) {
-        (None, Some(ns)) => format!(
-            "{} of exposed time for each collective that goes away, as long as the shortest ones take; the bytes stay",
-            units::time(ns)
-        ),
-        (Some(Some(ns)), _) => format!(
-            "the exposed time of these kernels less {}, which a fused kernel takes at the GPU's peak rates",
-            units::time(ns)
-        ),
-        (Some(None), _) => "the exposed time of these kernels; what a fused kernel takes instead is not known, because the sizes or \
-                       the GPU's rates are not"
-            .to_owned(),
-        (None, None) if one_pass => {
-            "the exposed time of these kernels without one pass over each tensor, where its size and the GPU's rates are known; a \
-             batch norm that is folded into a convolution takes no time at all"
-                .to_owned()
-        }
-        (None, None) => "the exposed time of these kernels and of the gaps between them, without what a fused kernel still takes".to_owned(),
-    };
+    let of_gpu = of_gpu(attention_ns, latency_ns, one_pass);
     let twins = twins.map_or_else(String::new, |(ns, of_convolutions_ns)| {
         format!(
             "; not counted: {} of {}, which run other kernels in channels_last, faster or slower",
@@ -101,6 +83,29 @@ pub(super) fn gain(advice: &Advice, wall: &Wall) -> Gain {
         wall.span(),
     );
     Gain { sentence, estimate }
+}
+
+/// What the GPU's part of a bound rests on.
+fn of_gpu(attention_ns: Option<Option<i64>>, latency_ns: Option<i64>, one_pass: bool) -> String {
+    match (attention_ns, latency_ns) {
+        (None, Some(ns)) => format!(
+            "{} of exposed time for each collective that goes away, as long as the shortest ones take; the bytes stay",
+            units::time(ns)
+        ),
+        (Some(Some(ns)), _) => format!(
+            "the exposed time of these kernels less {}, which a fused kernel takes at the GPU's peak rates",
+            units::time(ns)
+        ),
+        (Some(None), _) => "the exposed time of these kernels; what a fused kernel takes instead is not known, because the sizes or \
+                       the GPU's rates are not"
+            .to_owned(),
+        (None, None) if one_pass => {
+            "the exposed time of these kernels without one pass over each tensor, where its size and the GPU's rates are known; a \
+             batch norm that is folded into a convolution takes no time at all"
+                .to_owned()
+        }
+        (None, None) => "the exposed time of these kernels and of the gaps between them, without what a fused kernel still takes".to_owned(),
+    }
 }
 
 /// The time of kernels in a bound that is mostly the CPU time of launches, where recording stacks slows those.
