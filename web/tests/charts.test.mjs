@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
 import { accessibilityFaults, download, launch } from "./harness.mjs";
-import { PATIENCE, dropped, example, id, settled, view } from "./page.mjs";
+import { PATIENCE, dropped, example, id, settled, until, view } from "./page.mjs";
 
 let browser;
 before(async () => { browser = await launch(); });
@@ -90,10 +90,11 @@ test("every chart of the views has both buttons, and each picture can be opened"
     await view(page, of);
     const drawn = () => page.locator("main figure svg[role=img], main .window svg[role=img]").evaluateAll((svgs) => new Set(svgs.map((svg) => svg.closest("[data-chart]"))).size);
     // (Some come with what is analysed later.)
-    let all = await charts(page);
-    for (const ends = Date.now() + PATIENCE.timeout; all.length !== await drawn(); all = await charts(page)) {
-      assert.ok(Date.now() < ends, `${of}: ${all.length} of ${await drawn()} charts have buttons`);
-    }
+    let all;
+    await until(async () => {
+      all = await charts(page);
+      return all.length === await drawn();
+    }, `all charts of ${of} have buttons`);
     for (const { name, buttons } of all) {
       assert.deepEqual(buttons, ["PNG", "SVG"], name);
       if (names.has(name)) continue;

@@ -7,7 +7,7 @@ import { gunzipSync } from "node:zlib";
 
 import { ownTrace, scratch } from "./environment.mjs";
 import { accessibilityFaults, download, drop, launch, open } from "./harness.mjs";
-import { PATIENCE, card, drawn, dropped, id, rows, settled, view } from "./page.mjs";
+import { PATIENCE, card, colours, drawn, dropped, id, rows, settled, until, view } from "./page.mjs";
 
 let browser;
 before(async () => { browser = await launch(); });
@@ -46,8 +46,6 @@ async function filesTogether(files, options, first = async () => {}) {
 
 /// The texts of a picture, from the top: the ticks of its axis, and the heads of its tracks.
 async function texts(page, nth) {
-  // (What one picture shows reaches the other one in the next frame.)
-  await page.waitForTimeout(300);
   const { bytes } = await download(page, () => id(page, "svg").nth(nth).click());
   const found = [...bytes.toString("utf8").matchAll(/<text[^>]*>([^<]*)<\/text>/g)].map((match) => match[1]);
   return { ticks: found.filter((text) => /^-?[\d.]+ (ns|µs|ms|s)$/.test(text)), heads: found.filter((text) => text.startsWith("▾")) };
@@ -213,37 +211,31 @@ function snapshot(name) {
 
 /// The texts of both pictures, once they have the same ticks, and others than `before`.
 async function alike(page, before) {
-  for (const ends = Date.now() + PATIENCE.timeout; ;) {
-    const both = [await texts(page, 0), await texts(page, 1)];
+  let both;
+  await until(async () => {
+    both = [await texts(page, 0), await texts(page, 1)];
     const [above, beneath] = both.map(({ ticks }) => ticks.join());
-    if (above === beneath && above !== before?.join()) return both;
-    assert.ok(Date.now() < ends, `${above} and ${beneath}, before ${before}`);
-  }
+    return above === beneath && above !== before?.join();
+  }, `both pictures have the same ticks, and others than ${before}`);
+  return both;
 }
 
 /// Waits until the first track of a picture has such a name.
-async function firstHead(page, nth, name) {
-  for (const ends = Date.now() + PATIENCE.timeout; ;) {
-    const [head] = (await texts(page, nth)).heads;
-    if (name.test(head)) return;
-    assert.ok(Date.now() < ends, `${head} is not ${name}`);
+const firstHead = (page, nth, name) => until(async () => name.test((await texts(page, nth)).heads[0]), `the first track is ${name}`);
+
+/// Waits until pixels of what lies over both pictures are drawn on, or none of either.
+async function marked(page, wanted) {
+  for (const nth of [0, 1]) {
+    await until(async () => ((await colours(page, "canvas.over", nth)).length > 0) === wanted, `marks over picture ${nth}: ${wanted}`);
   }
 }
-
-/// Waits until pixels of what lies over each picture are drawn on, or none.
-const marked = (page, wanted) => page.waitForFunction((wanted) => [0, 1].every((nth) => {
-  const drawn = document.querySelectorAll("canvas.over")[nth];
-  const copy = Object.assign(document.createElement("canvas"), { width: drawn.width, height: drawn.height });
-  const context = copy.getContext("2d");
-  context.drawImage(drawn, 0, 0);
-  return context.getImageData(0, 0, copy.width, copy.height).data.some((value, at) => at % 4 === 3 && value > 0) === wanted;
-}), wanted, PATIENCE);
 
 test("what is sought, and which tracks are shown, is the same in a file that is added later", async () => {
   const both = async (page) => {
     await id(page, "find-slice").fill("gloo");
     await id(page, "find-track").fill("thread");
-    await page.waitForTimeout(300);
+    await until(async () => (await colours(page, "canvas.over")).length > 0, "what is sought is marked");
+    await firstHead(page, 0, /: thread /);
   };
   const session = await filesTogether(GLOO.map((name) => ownTrace(name)), {}, both);
   const { page } = session;

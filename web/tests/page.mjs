@@ -63,33 +63,45 @@ export async function dropped(browser, files, options) {
 export const card = (page, name) => page.getByTestId("file-card").filter({ has: page.locator("bdi", { hasText: name }) });
 export const role = (page, name) => card(page, name).getByTestId("role");
 
+/// The colours of a picture that a worker draws, each with how many pixels it has, the most frequent first: `["0,114,178,255", 2310]`. What
+/// is transparent has none. Of a canvas that is not there, or has no size yet, an empty list.
+export const colours = (page, selector = "canvas.lanes", nth = 0) => page.evaluate(([selector, nth]) => {
+  const canvas = document.querySelectorAll(selector)[nth];
+  if (!(canvas?.width > 200)) return [];
+  const copy = Object.assign(document.createElement("canvas"), { width: canvas.width, height: canvas.height });
+  const context = copy.getContext("2d");
+  context.drawImage(canvas, 0, 0);
+  const { data } = context.getImageData(0, 0, copy.width, copy.height);
+  const found = new Map();
+  for (const pixel of new Uint32Array(data.buffer)) found.set(pixel, (found.get(pixel) ?? 0) + 1);
+  const text = (pixel) => [pixel, pixel >>> 8, pixel >>> 16, pixel >>> 24].map((byte) => byte & 255).join();
+  return [...found].filter(([pixel]) => pixel >>> 24 > 0).sort((a, b) => b[1] - a[1]).map(([pixel, n]) => [text(pixel), n]);
+}, [selector, nth]);
+
+/// Waits until this is true. It may take as long as anything on a page may.
+export async function until(isTrue, what) {
+  for (const ends = Date.now() + PATIENCE.timeout; !(await isTrue());) {
+    assert.ok(Date.now() < ends, what);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
 /// Waits until a picture that a worker draws is there, with more than a background and a frame, and is the same in two looks at it.
 export async function drawn(page, selector = "canvas.lanes", nth = 0) {
-  await page.waitForFunction(async ([selector, nth]) => {
-    const canvas = document.querySelectorAll(selector)[nth];
-    if (!(canvas?.width > 200)) return false;
-    const look = () => {
-      const copy = Object.assign(document.createElement("canvas"), { width: canvas.width, height: canvas.height });
-      const context = copy.getContext("2d");
-      context.drawImage(canvas, 0, 0);
-      return new Uint32Array(context.getImageData(0, 0, copy.width, copy.height).data.buffer);
-    };
-    const before = look();
-    if (new Set(before).size <= 3) return false;
-    await new Promise((resolve) => setTimeout(resolve, 100));
-    const now = look();
-    return now.length === before.length && now.every((pixel, at) => pixel === before[at]);
-  }, [selector, nth], PATIENCE);
+  let before;
+  await until(async () => {
+    const found = await colours(page, selector, nth);
+    const now = found.length > 3 ? found.join() : undefined;
+    const stays = now !== undefined && now === before;
+    before = now;
+    return stays;
+  }, `${selector} is drawn`);
 }
 
 /// Waits until a select field shows this option. The page sets it after a rendering, and lets the browser do other things between
 /// the two where the rendering took long: the text around it can be there before.
-export async function showsOption(field, label) {
-  const shown = () => field.evaluate((field) => field.selectedOptions[0]?.label);
-  const ends = Date.now() + PATIENCE.timeout;
-  while ((await shown()) !== label && Date.now() < ends) await new Promise((resolve) => setTimeout(resolve, 20));
-  assert.equal(await shown(), label);
-}
+export const showsOption = (field, label) => until(
+  async () => await field.evaluate((field) => field.selectedOptions[0]?.label) === label, `the field shows ${label}`);
 
 /// Waits until no file is being worked on.
 export async function settled(page) {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
 import { accessibilityFaults, chromiumOnly, launch } from "./harness.mjs";
-import { PATIENCE, drawn, dropped, example, id, settled, view } from "./page.mjs";
+import { PATIENCE, colours, drawn, dropped, example, id, settled, until, view } from "./page.mjs";
 
 let browser;
 before(async () => { browser = await launch(); });
@@ -117,21 +117,8 @@ test("the timeline is heard: slices as they are selected, and the lane as a tabl
   await session.close();
 });
 
-/// The colours of a canvas with how many pixels each has, the most frequent first.
-const colours = (page, name) => page.evaluate((name) => {
-  const drawn = document.querySelector(`canvas.${name}`);
-  const copy = Object.assign(document.createElement("canvas"), { width: drawn.width, height: drawn.height });
-  const context = copy.getContext("2d");
-  context.drawImage(drawn, 0, 0);
-  const { data } = context.getImageData(0, 0, copy.width, copy.height);
-  const found = new Map();
-  for (let at = 0; at < data.length; at += 4) {
-    if (data[at + 3] < 255) continue;
-    const colour = `rgb(${data[at]}, ${data[at + 1]}, ${data[at + 2]})`;
-    found.set(colour, (found.get(colour) ?? 0) + 1);
-  }
-  return [...found].sort((a, b) => b[1] - a[1]).map(([colour]) => colour);
-}, name);
+/// A colour of a picture as the styles of a page have it.
+const rgb = (colour) => `rgb(${colour.split(",").slice(0, 3).join(", ")})`;
 
 /// A colour of the system, as the browser computes it.
 const system = (page, name) => page.evaluate((name) => {
@@ -161,16 +148,14 @@ chromiumOnly("forced colours: pictures have the system's ground and ink, and hue
     await view(page, "timeline");
     await id(page, "surface-over").waitFor(PATIENCE);
     await drawn(page);
-    const lanes = await colours(page, "lanes");
+    const lanes = (await colours(page)).map(([colour]) => rgb(colour));
     assert.ok(lanes.slice(0, 2).includes(ground), "the lanes lie on the system's ground");
     assert.ok(lanes.includes(ink), "and are labelled in its ink");
     assert.ok(lanes.includes("rgb(0, 114, 178)"), "GEMM is blue");
     // Switched off while the picture is there, it is drawn anew.
     await page.emulateMedia({ forcedColors: "none", colorScheme: colorScheme === "dark" ? "light" : "dark" });
-    for (const ends = Date.now() + PATIENCE.timeout; (await colours(page, "lanes")).slice(0, 2).includes(ground);) {
-      assert.ok(Date.now() < ends, "the theme's ground");
-      await page.waitForTimeout(100);
-    }
+    const often = async () => (await colours(page)).slice(0, 2).map(([colour]) => rgb(colour));
+    await until(async () => !(await often()).includes(ground), "the theme's ground");
     await session.close();
   }
 });

@@ -8,7 +8,7 @@ import { after, before, test } from "node:test";
 
 import { cli, scratch } from "./environment.mjs";
 import { accessibilityFaults, launch } from "./harness.mjs";
-import { PATIENCE, dropped, example, id, rows, settled, showsOption } from "./page.mjs";
+import { PATIENCE, colours, dropped, example, id, rows, settled, showsOption, until } from "./page.mjs";
 
 let browser;
 before(async () => { browser = await launch(); });
@@ -56,22 +56,11 @@ function file() {
 
 const said = (of, ...options) => execFileSync(cli(), ["memory", of, ...options], { encoding: "utf8", maxBuffer: 1 << 28 });
 
-/// Waits until a picture is drawn: three colours or more, each of many pixels.
-const isDrawn = (page, name) => page.waitForFunction((name) => {
-  const drawn = document.querySelector(`[data-testid=surface-${name}]`);
-  if (!(drawn?.width > 300)) return false;
-  const copy = Object.assign(document.createElement("canvas"), { width: drawn.width, height: drawn.height });
-  const context = copy.getContext("2d");
-  context.drawImage(drawn, 0, 0);
-  const { data } = context.getImageData(0, 0, copy.width, copy.height);
-  const found = new Map();
-  for (let at = 0; at < data.length; at += 4) {
-    const colour = `${data[at]},${data[at + 1]},${data[at + 2]},${data[at + 3]}`;
-    found.set(colour, (found.get(colour) ?? 0) + 1);
-  }
-  // (Edges of letters have many colours, each of a few pixels.)
-  return [...found.values()].filter((count) => count > 400).length >= 3;
-}, name, PATIENCE);
+/// Waits until a picture is drawn: three colours or more, each of many pixels. (Edges of letters have many colours, each of a few.)
+const isDrawn = (page, name) => until(async () => {
+  const found = await colours(page, `[data-testid=surface-${name}]`);
+  return found.filter(([, n]) => n > 400).length >= 3;
+}, `${name} is drawn`);
 
 /// Waits until the figures at the cursor begin so.
 const moment = (page, start) => page.waitForFunction((start) => document.querySelector("[data-testid=chapter-moment] p")?.textContent.startsWith(start), start, PATIENCE);

@@ -10,10 +10,10 @@ mod slow;
 use std::collections::BTreeMap;
 
 use host::Slices;
-use host::inputs::{entries, numbers};
 use host::links::{DeviceId, GpuSide};
 use host::numbers::Stats;
 use serde::Serialize;
+use timeline::inputs::{entries, numbers};
 use timeline::intervals::Interval;
 use trace::{Details, Trace};
 pub use triage::{Cold, Kind};

@@ -21,7 +21,6 @@ pub mod flops;
 pub mod frames;
 pub mod gaps;
 pub mod idle;
-pub mod inputs;
 pub mod key_averages;
 mod lines;
 pub mod links;

@@ -18,6 +18,7 @@ pub mod equal;
 pub mod first;
 pub mod gpu;
 pub mod graph_places;
+pub mod inputs;
 pub mod intervals;
 pub mod launches;
 pub mod lost_calls;

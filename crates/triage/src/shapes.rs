@@ -2,6 +2,7 @@
 //! ops whose matrix inputs are known.
 
 use serde_json::Value;
+use timeline::inputs::numbers;
 
 /// Tensors of one op that are shown; of a list of tensors as many.
 const MOST: usize = 6;
@@ -162,10 +163,6 @@ fn short_type(of_type: &str) -> &str {
 fn size(dims: &[i64]) -> String {
     let dims: Vec<String> = dims.iter().map(ToString::to_string).collect();
     format!("[{}]", dims.join(","))
-}
-
-fn numbers(dims: &Value) -> Option<Vec<i64>> {
-    dims.as_array()?.iter().map(Value::as_i64).collect()
 }
 
 #[inline(never)]

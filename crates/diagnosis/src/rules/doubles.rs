@@ -8,11 +8,11 @@ use catalog::devices::Format;
 use catalog::{CopyRoute, copy_route};
 use host::HostSlice;
 use host::doing::doing;
-use host::inputs::entries;
 use host::links::GpuSlice;
 use host::rates::sizes;
 use report::units::{percent, time};
 use serde_json::Value;
+use timeline::inputs::entries;
 use timeline::intervals::{both, length, union, without};
 
 use crate::facts::Device;

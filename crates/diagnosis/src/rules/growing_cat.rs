@@ -1,10 +1,10 @@
 //! M25: a tensor that grows by `aten::cat`: each call copies the whole tensor again.
 
 use host::doing::doing;
-use host::inputs::{entries, numbers};
 use host::rates::sizes;
 use report::units::{count, plural, time};
 use serde_json::Value;
+use timeline::inputs::{entries, numbers};
 
 use crate::{Confidence, Facts, Finding, Level, Rule};
 

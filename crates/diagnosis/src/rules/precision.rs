@@ -2,8 +2,8 @@
 
 use catalog::Category;
 use host::flops;
-use host::inputs::entries;
 use report::units::{percent, time};
+use timeline::inputs::entries;
 
 use crate::{Facts, Finding, Level, Rule};
 

@@ -1,10 +1,10 @@
 //! What an `aten::copy_` was for.
 
 use serde::Serialize;
+use timeline::inputs::{entries, numbers};
 use trace::Details;
 
 use super::is_copy;
-use crate::inputs::{entries, numbers};
 use crate::links::GpuSlice;
 use crate::slices::{HostSlice, Slices};
 

@@ -14,6 +14,7 @@ mod find;
 mod gain;
 mod handover;
 mod inputs;
+mod interrupted;
 mod lanes;
 mod names;
 mod nodes;

@@ -8,6 +8,7 @@ use trace::Row;
 
 use super::advice::Rule;
 use super::find::{Candidate, Sought};
+use super::interrupted::interrupted;
 use super::lanes::Lanes;
 use super::nodes::slices_of_nodes;
 use super::{Ground, attention, related};
@@ -39,12 +40,6 @@ const HALF_BYTES: u64 = 2;
 /// Matrix products of a fused attention in its backward and its forward pass: it computes the scores again (Dao, "FlashAttention-2", 2023).
 const BACKWARD: i64 = 5;
 const FORWARD: i64 = 2;
-
-/// A launch that runs so many times as long as the median of its equals was interrupted, where there are so many of them, and no more than
-/// one in so many does.
-const INTERRUPTED: i64 = 20;
-const EQUALS: usize = 5;
-const SELDOM: usize = 50;
 
 /// Longer pauses between two parts are no launch gaps, in ns.
 const MOST_GAP_NS: i64 = 20_000;
@@ -113,6 +108,9 @@ pub(super) fn removed(
         |part: &Removed| part.cpu_ns > 0 && fusion.frame_ns(part.slice) == Some(part.cpu_ns);
     let by_frames = removed.iter().any(is_by_frame);
     let launches = (n_launches > 0).then(|| (n_launches, times().fold(0, i64::saturating_add)));
+    // (Of a part that stays nothing is counted.)
+    let counts = |part: &&Removed| part.gpu_ns > 0 && fusion.interrupted.contains_key(&part.slice);
+    let n_interrupted = removed.iter().filter(counts).count() as u64;
     let rule = Rule {
         launches,
         by_frames,
@@ -120,7 +118,7 @@ pub(super) fn removed(
         gaps_ns,
         attention_ns,
         latency_ns: fusion.latency_ns,
-        interrupted: (!fusion.interrupted.is_empty()).then_some(fusion.interrupted.len() as u64),
+        interrupted: (n_interrupted > 0).then_some(n_interrupted),
         one_pass: fusion.keeps == Keeps::OnePass,
         twins,
         added,
@@ -187,7 +185,7 @@ impl<'a> Fusion<'a> {
             layout: chain_is("K09"),
             launch_ns: ground.wall.launch_ns(launched),
             latency_ns: (keeps == Keeps::AllButLatency).then(|| latency_ns(lanes, candidate)),
-            interrupted: interrupted(lanes, ground, candidate),
+            interrupted: interrupted(lanes, launches, attribution, ground.arguments, candidate),
         }
     }
 
@@ -371,7 +369,7 @@ impl<'a> Fusion<'a> {
 }
 
 /// Whether a graph launched a slice: it has no launch of its own.
-fn in_graph(attribution: Option<&Attribution>, at: u32) -> bool {
+pub(super) fn in_graph(attribution: Option<&Attribution>, at: u32) -> bool {
     attribution.is_some_and(|places| places.site(at as usize).graph)
 }
 
@@ -388,46 +386,6 @@ fn pass_ns(ground: &Ground<'_>, at: u32) -> i64 {
 fn first_tensor(ground: &Ground<'_>, at: u32) -> Option<(f64, u64)> {
     let (sizes, bytes) = ground.arguments?.first_tensor(at as usize)?;
     Some((sizes.iter().map(|size| *size as f64).product(), bytes))
-}
-
-/// The launches of a candidate that run far longer than their equals, of one kernel with one launch config and equal inputs, and the median
-/// of those: another process had the GPU meanwhile.
-#[inline(never)]
-fn interrupted(
-    lanes: &Lanes<'_>,
-    ground: &Ground<'_>,
-    candidate: &Candidate,
-) -> BTreeMap<u32, i64> {
-    let mut equal: BTreeMap<(u32, u32, u32), Vec<u32>> = BTreeMap::new();
-    let parts = candidate
-        .split
-        .iter()
-        .filter_map(|find| candidate.slices.get(find.from as usize..find.to as usize));
-    for at in parts.flatten().copied() {
-        let Some(arguments) = ground.arguments else { break };
-        let slice = at as usize;
-        let work = lanes.code_of_slice(at).work;
-        // (A collective waits for other ranks.)
-        let is_own = lanes.gpu.works[work as usize].category != Category::Communication;
-        let same = arguments.config_index(slice).zip(arguments.call_index(slice));
-        if let Some((config, call)) = same.filter(|_| is_own) {
-            equal.entry((work, config, call)).or_default().push(at);
-        }
-    }
-    let dur_ns = |at: u32| lanes.gpu.slice(at as usize).dur_ns;
-    let mut found = BTreeMap::new();
-    for launches in equal.into_values().filter(|launches| launches.len() >= EQUALS) {
-        let mut times: Vec<i64> = launches.iter().map(|at| dur_ns(*at)).collect();
-        let median_ns = timeline::median(&mut times).unwrap_or_default();
-        let is_long =
-            |at: &u32| median_ns > 0 && dur_ns(*at) > INTERRUPTED.saturating_mul(median_ns);
-        let (n, long): (_, Vec<u32>) =
-            (launches.len(), launches.into_iter().filter(is_long).collect());
-        if long.len() == 1 || long.len().saturating_mul(SELDOM) <= n {
-            found.extend(long.into_iter().map(|at| (at, median_ns)));
-        }
-    }
-    found
 }
 
 /// How long a kernel of these takes whatever it moves: one in twenty is shorter.
