@@ -18,8 +18,14 @@ const HELD: &str = "The file does not show what holds it back: an event or a hos
                     another process on the GPU, or a driver that sends launches in batches, as on Windows and WSL.";
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
-    let all = facts.devices().filter_map(|device| held(facts, &device)).chain(gaps(facts));
-    all.collect()
+    let (mut all, mut of_gaps) = (Vec::new(), Vec::new());
+    for device in facts.devices() {
+        let held = held(facts, &device);
+        of_gaps.extend(gaps(facts, &device, held.is_some()));
+        all.extend(held);
+    }
+    all.append(&mut of_gaps);
+    all
 }
 
 /// Idle time of a device whose next work was launched.
@@ -55,49 +61,60 @@ fn held(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
     )
 }
 
-fn gaps(facts: &Facts<'_>) -> Vec<Finding> {
-    facts.devices().filter(|device| device.busy_share() < 0.8 && !facts.is_capture()).filter_map(|device| {
-        let gaps = &device.gaps.all;
-        let (_, busy) = device.busy()?;
-        let observation = format!(
-            "{} has {} gaps of {} in all{}: for {} of it the CPU had not launched the next work, for {} it had.",
-            device.title(),
-            count(gaps.n as u64),
-            time(gaps.total_ns),
-            lengths(gaps),
-            time(gaps.host_ns),
-            time(gaps.queued_ns),
-        );
-        let three: Vec<_> = gaps.ten.iter().take(3).collect();
-        let in_calls = three.len() == 3 && three.iter().all(|gap| {
-            gap.rt_cover.as_ref().is_some_and(|cover| cover.overlap_ns as f64 >= COVERS * gap.dur_ns as f64)
+/// The gaps of a device that is busy below 80%. `held_is_told`: [`held`] says what may hold its work back.
+fn gaps(facts: &Facts<'_>, device: &Device<'_>, held_is_told: bool) -> Option<Finding> {
+    if device.busy_share() >= 0.8 || facts.is_capture() {
+        return None;
+    }
+    let gaps = &device.gaps.all;
+    let (_, busy) = device.busy()?;
+    let observation = format!(
+        "{} has {} gaps of {} in all{}: for {} of it the CPU had not launched the next work, for {} it had.",
+        device.title(),
+        count(gaps.n as u64),
+        time(gaps.total_ns),
+        lengths(gaps),
+        time(gaps.host_ns),
+        time(gaps.queued_ns),
+    );
+    let three: Vec<_> = gaps.ten.iter().take(3).collect();
+    let in_calls = three.len() == 3
+        && three.iter().all(|gap| {
+            gap.rt_cover
+                .as_ref()
+                .is_some_and(|cover| cover.overlap_ns as f64 >= COVERS * gap.dur_ns as f64)
         });
-        let path = format!("gaps.{}.all", device.name);
-        let part = |ns: i64| ns as f64 >= MOST * gaps.total_ns as f64;
-        let finding = |verdict| Finding::fact(Rule::Gaps, verdict, observation.clone()).on(device.name);
-        let share = gaps.total_ns as f64 / busy.window_ns.max(1) as f64;
-        let finding = if in_calls {
-            let names = three.iter().filter_map(|gap| gap.rt_cover.as_ref()).map(|cover| format!("{} ({})", cover.name, time(cover.overlap_ns)));
-            let names: Vec<String> = names.collect();
-            finding("in_calls")
-                .level(Level::of_share(share))
-                .means(format!("The three longest lie in one call each: {}.", names.join(", ")))
-        } else if part(gaps.host_ns) {
-            // (Why, and where, the rules on launches and on the CPU say.)
-            finding("host_caused")
-        } else if part(gaps.queued_ns) {
-            let is_told = held(facts, &device).is_some();
-            finding("queued").confidence(Confidence::Medium).means(if is_told { "" } else { HELD })
-        } else if part(gaps.no_launch_ns) {
-            finding("no_launch").confidence(Confidence::Low).means("The launches of the work that ends them are not in the file.")
-        } else {
-            finding("mixed")
-        };
-        Some(finding
+    let path = format!("gaps.{}.all", device.name);
+    let part = |ns: i64| ns as f64 >= MOST * gaps.total_ns as f64;
+    let finding = |verdict| Finding::fact(Rule::Gaps, verdict, observation.clone()).on(device.name);
+    let share = gaps.total_ns as f64 / busy.window_ns.max(1) as f64;
+    let finding = if in_calls {
+        let names = three
+            .iter()
+            .filter_map(|gap| gap.rt_cover.as_ref())
+            .map(|cover| format!("{} ({})", cover.name, time(cover.overlap_ns)));
+        let names: Vec<String> = names.collect();
+        finding("in_calls")
+            .level(Level::of_share(share))
+            .means(format!("The three longest lie in one call each: {}.", names.join(", ")))
+    } else if part(gaps.host_ns) {
+        // (Why, and where, the rules on launches and on the CPU say.)
+        finding("host_caused")
+    } else if part(gaps.queued_ns) {
+        finding("queued").confidence(Confidence::Medium).means(if held_is_told { "" } else { HELD })
+    } else if part(gaps.no_launch_ns) {
+        finding("no_launch")
+            .confidence(Confidence::Low)
+            .means("The launches of the work that ends them are not in the file.")
+    } else {
+        finding("mixed")
+    };
+    Some(
+        finding
             .with(path.clone(), "gaps", count(gaps.n as u64))
             .with(path.clone(), "before the launch", time(gaps.host_ns))
-            .with(path, "share of the window", percent(100.0 * share)))
-    }).collect()
+            .with(path, "share of the window", percent(100.0 * share)),
+    )
 }
 
 /// Whether a few long gaps make up the time, or many short ones.
