@@ -46,6 +46,8 @@ async function filesTogether(files, options, first = async () => {}) {
 
 /// The texts of a picture, from the top: the ticks of its axis, and the heads of its tracks.
 async function texts(page, nth) {
+  // (The page drops one that was asked for before its tracks or its times changed.)
+  await drawn(page, "canvas.lanes", nth);
   const { bytes } = await download(page, () => id(page, "svg").nth(nth).click());
   const found = [...bytes.toString("utf8").matchAll(/<text[^>]*>([^<]*)<\/text>/g)].map((match) => match[1]);
   return { ticks: found.filter((text) => /^-?[\d.]+ (ns|µs|ms|s)$/.test(text)), heads: found.filter((text) => text.startsWith("▾")) };

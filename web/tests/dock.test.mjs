@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
 import { accessibilityFaults, launch } from "./harness.mjs";
-import { PATIENCE, dropped, example, id, rows, settled, view } from "./page.mjs";
+import { PATIENCE, dropped, example, id, meanwhile, rows, settled, view } from "./page.mjs";
 
 let browser;
 before(async () => { browser = await launch(); });
@@ -57,7 +57,7 @@ test("it follows the row that is selected by a click or a key", async () => {
   // The lane as a table, in the timeline itself, does not move it.
   const lane = id(page, "table-lane-slices").getByRole("gridcell").first();
   await lane.click();
-  await page.waitForTimeout(400);
+  await meanwhile(page);
   await says(page, kernels[2].kernel_name);
   await session.close();
 });
@@ -71,7 +71,6 @@ test("it shows the row that was selected before, which stays in sight", async ()
   const grid = id(page, "table-kernel-table").getByRole("grid");
   await grid.focus();
   for (let n = 0; n < 6; n += 1) await page.keyboard.press("ArrowDown");
-  await page.waitForTimeout(300);
   await page.keyboard.press("t");
   await id(page, "surface-over").waitFor(PATIENCE);
   const selected = Number(await grid.locator("tr.selected").getAttribute("aria-rowindex")) - 2;

@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 import { FILES } from "./chromium-only.mjs";
 import { firefox } from "./environment.mjs";
 import { launch, open } from "./harness.mjs";
-import { PATIENCE, dropped, example, id, settled, view } from "./page.mjs";
+import { PATIENCE, drawn, dropped, example, id, settled, until, view } from "./page.mjs";
 
 const FOLDER = fileURLToPath(new URL("goldens", import.meta.url));
 /// px of a view for one of the picture that is compared. Pictures are kept in half their size.
@@ -97,16 +97,15 @@ async function compare(page, name, { strict = false, patience = 20_000 } = {}) {
   const known = fs.existsSync(FONTS) && fs.readFileSync(FONTS, "utf8").trim();
   const alike = strict || JSON.stringify(await fonts(page)) === known;
   const most = alike ? MOST_PCT : OTHER_FONTS_PCT;
-  const end = performance.now() + patience;
-  for (;;) {
+  let fault;
+  await until(async () => {
     const now = await small(page, await picture());
     assert.deepEqual([now.width, now.height], [wanted.width, wanted.height], name);
     const others = now.cells.flatMap((cell, at) => (differs(cell, wanted.cells[at]) ? [at] : []));
     const pct = 100 * others.length / now.cells.length;
-    if (pct <= most) return;
-    assert.ok(performance.now() < end, `${name}: ${pct.toFixed(1)}% of the picture is another, ${place(others, now.width)}`);
-    await page.waitForTimeout(500);
-  }
+    fault = `${name}: ${pct.toFixed(1)}% of the picture is another, ${place(others, now.width)}`;
+    return pct <= most;
+  }, () => fault, { timeout: patience, every: 500 });
 }
 
 const differs = (cell, wanted) => cell.some((value, channel) => Math.abs(value - wanted[channel]) > TOLERANCE);
@@ -134,19 +133,15 @@ for (const colorScheme of ["light", "dark"]) {
       await page.mouse.move(0, 0);
       await compare(page, `breakdown-${colorScheme}-${width}`);
       await view(page, "timeline");
-      await page.waitForFunction(() => document.querySelector("canvas.lanes")?.width > 200, null, PATIENCE);
-      await page.waitForTimeout(1_500);
+      await drawn(page);
       await compare(page, `timeline-${colorScheme}-${width}`);
       await session.close();
       const memory = await dropped(browser, [SNAPSHOT], options);
       await id(memory.page, "view-snapshot").waitFor(PATIENCE);
-      for (const surface of ["memory", "blocks"]) {
-        await memory.page.waitForFunction((of) => document.querySelector(`canvas.${of}`)?.width > 200, surface, PATIENCE);
-      }
+      for (const surface of ["memory", "blocks"]) await drawn(memory.page, `canvas.${surface}`);
       await settled(memory.page);
       await compare(memory.page, `memory-${colorScheme}-${width}`);
       await id(memory.page, "looking").evaluate((section) => section.scrollIntoView({ block: "start" }));
-      await memory.page.waitForTimeout(1_000);
       await compare(memory.page, `memory-pictures-${colorScheme}-${width}`);
       await memory.close();
     });

@@ -7,7 +7,7 @@ import { after, before, test } from "node:test";
 
 import { pageFolder, scratch } from "./environment.mjs";
 import { accessibilityFaults, chromiumOnly, drop, launch, open, started } from "./harness.mjs";
-import { PATIENCE, example, id, settled, view } from "./page.mjs";
+import { PATIENCE, example, id, meanwhile, settled, view } from "./page.mjs";
 
 let browser;
 before(async () => { browser = await launch(); });
@@ -109,7 +109,7 @@ test("a newer build is offered, and the open files are open in it", async () => 
   assert.equal(await id(page, "newer").count(), 0, "it is the newest");
   // The repair reads the file again: the copy is there as long as the file is open.
   await view(page, "downloads");
-  await page.waitForTimeout(300);
+  await meanwhile(page);
   // Without the setting, no copy stays for another visit.
   const again = await session.context.newPage();
   await page.close({ runBeforeUnload: false });

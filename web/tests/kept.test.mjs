@@ -5,7 +5,7 @@ import { after, before, test } from "node:test";
 
 import { ownTrace } from "./environment.mjs";
 import { accessibilityFaults, chromiumOnly, drop, launch, open, started } from "./harness.mjs";
-import { PATIENCE, card, dropped, example, id, settled } from "./page.mjs";
+import { PATIENCE, card, dropped, example, id, meanwhile, settled, until } from "./page.mjs";
 
 let browser;
 before(async () => { browser = await launch(); });
@@ -31,13 +31,12 @@ const stored = (page) => page.evaluate(async () => {
 
 /// Waits until as many files are stored.
 async function storedFiles(page, n) {
-  const deadline = Date.now() + PATIENCE.timeout;
-  for (;;) {
-    const found = await stored(page).catch(() => []);
-    if (found.length === n && found.every(([, size]) => size > 0)) return found;
-    if (Date.now() > deadline) assert.fail(`${found.length} files are stored, not ${n}`);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
+  let found;
+  await until(async () => {
+    found = await stored(page).catch(() => []);
+    return found.length === n && found.every(([, size]) => size > 0);
+  }, () => `${found.length} files are stored, not ${n}`);
+  return found;
 }
 
 async function setKeep(page, on) {
@@ -63,7 +62,7 @@ test("without the setting nothing is kept", async () => {
   assert.deepEqual(await stored(session.page), []);
   await leave(session.page);
   const page = await visit(session);
-  await page.waitForTimeout(500);
+  await meanwhile(page);
   assert.equal(await id(page, "kept").count(), 0);
   assert.deepEqual(await stored(page), []);
   await session.close();
@@ -127,7 +126,7 @@ test("Clear removes all of them, and so does switching the setting off", async (
   assert.equal(await id(page, "file-card").count(), 1, "the file stays open");
   await leave(page);
   page = await visit(session);
-  await page.waitForTimeout(500);
+  await meanwhile(page);
   assert.equal(await id(page, "kept").count(), 0);
   await session.close();
 });
@@ -138,7 +137,7 @@ test("files that are open in another tab are neither offered nor removed", async
   await drop(session.page, "body", [example()]);
   await storedFiles(session.page, 1);
   const page = await visit(session);
-  await page.waitForTimeout(500);
+  await meanwhile(page);
   assert.equal(await id(page, "kept").count(), 0);
   assert.equal((await stored(page)).length, 1);
   await session.close();
@@ -158,7 +157,7 @@ test("a copy is open in one tab at a time", async () => {
   // a click that waits for one would never end.)
   await Promise.all(tabs.map((page) => id(page, "reopen").evaluateAll((buttons) => buttons.forEach((button) => button.click()))));
   for (const page of tabs) await id(page, "kept").waitFor({ state: "detached", ...PATIENCE });
-  await tabs[0].waitForTimeout(500);
+  await meanwhile(tabs[0]);
   const cards = await Promise.all(tabs.map(names));
   assert.equal(cards.flat().length, files.length, JSON.stringify(cards));
   assert.equal((await stored(tabs[0])).length, files.length);
@@ -206,7 +205,7 @@ test("the setting is one of all tabs, and no copy that another tab makes outlive
   await other.waitForFunction(() => globalThis.isCopying);
   await setKeep(session.page, false);
   await settled(other);
-  await other.waitForTimeout(1_500);
+  await meanwhile(other, 1_500);
   assert.deepEqual(await stored(other), []);
   for (const page of [session.page, other]) assert.equal(await id(page, "failure").count(), 0);
   await id(other, "help").click();

@@ -78,13 +78,17 @@ export const colours = (page, selector = "canvas.lanes", nth = 0) => page.evalua
   return [...found].filter(([pixel]) => pixel >>> 24 > 0).sort((a, b) => b[1] - a[1]).map(([pixel, n]) => [text(pixel), n]);
 }, [selector, nth]);
 
-/// Waits until this is true. It may take as long as anything on a page may.
-export async function until(isTrue, what) {
-  for (const ends = Date.now() + PATIENCE.timeout; !(await isTrue());) {
-    assert.ok(Date.now() < ends, what);
-    await new Promise((resolve) => setTimeout(resolve, 50));
+/// Waits until this is true. It may take as long as anything on a page may. `what` is said where it does not become so: a text, or a
+/// function that gives one. Times are in ms.
+export async function until(isTrue, what, { timeout = PATIENCE.timeout, every = 50 } = {}) {
+  for (const ends = Date.now() + timeout; !(await isTrue());) {
+    if (Date.now() >= ends) assert.fail(typeof what === "function" ? what() : what);
+    await new Promise((resolve) => setTimeout(resolve, every));
   }
 }
+
+/// Gives the page time for what it must not do, in ms. A test waits for a time for no other reason: what a page does may take any time.
+export const meanwhile = (page, ms = 500) => page.waitForTimeout(ms);
 
 /// Waits until a picture that a worker draws is there, with more than a background and a frame, and is the same in two looks at it.
 export async function drawn(page, selector = "canvas.lanes", nth = 0) {

@@ -6,7 +6,7 @@ import { after, before, test } from "node:test";
 
 import { pageFolder, scratch } from "./environment.mjs";
 import { accessibilityFaults, chromiumOnly, drop, launch, open, startWorker, started } from "./harness.mjs";
-import { PATIENCE, id, view } from "./page.mjs";
+import { PATIENCE, id, until, view } from "./page.mjs";
 
 let browser;
 before(async () => { browser = await launch(); });
@@ -170,13 +170,11 @@ for (const [what, content, looks, programs] of [
         for (const worker of workers) if ((await scriptOf(worker)).includes(`/${program}`)) return worker;
         return undefined;
       };
-      const deadline = Date.now() + PATIENCE.timeout;
-      let worker = await found();
-      while (worker === undefined && Date.now() < deadline) {
-        await page.waitForTimeout(50);
+      let worker;
+      await until(async () => {
         worker = await found();
-      }
-      assert.ok(worker, `${program} is started`);
+        return worker !== undefined;
+      }, `${program} is started`);
       const ways = { ...WAYS_OUT, ...WAYS_OUT_OF_WORKERS };
       await tryAll(ways, foreign, inPage(worker, ways));
       assert.deepEqual(foreign.hits, [], program);

@@ -4,7 +4,7 @@ import { after, before, test } from "node:test";
 
 import { own } from "./environment.mjs";
 import { accessibilityFaults, chromiumOnly, download, drop, launch } from "./harness.mjs";
-import { PATIENCE, colours, drawn, dropped, example, exampleEvents, id, rows, settled, view } from "./page.mjs";
+import { PATIENCE, colours, drawn, dropped, example, exampleEvents, id, meanwhile, rows, settled, until, view } from "./page.mjs";
 import { processMegabytes } from "./processes.mjs";
 
 let browser;
@@ -85,12 +85,13 @@ test("keys lead from a kernel to its launch and back", async () => {
 /// The text of a part once all of it is there: its figures come one after the other.
 async function whole(page, name) {
   await id(page, name).waitFor(PATIENCE);
-  for (let last; ;) {
-    const text = await id(page, name).textContent();
-    if (text === last) return text;
+  let [text, last] = [];
+  await until(async () => {
     last = text;
-    await page.waitForTimeout(300);
-  }
+    text = await id(page, name).textContent();
+    return text === last;
+  }, `the text of ${name} stays`, { every: 300 });
+  return text;
 }
 
 test("a click selects a slice, a drag a range; another view and back keeps them", async () => {
@@ -254,7 +255,7 @@ test("the picture is saved as it is seen", async () => {
 async function memoryOf(session) {
   const client = await session.context.newCDPSession(session.page);
   await client.send("HeapProfiler.collectGarbage");
-  await session.page.waitForTimeout(1500);
+  await meanwhile(session.page, 1_500);
   await client.send("HeapProfiler.collectGarbage");
   const { usedSize } = await client.send("Runtime.getHeapUsage");
   await client.detach();

@@ -5,7 +5,7 @@ import { after, before, describe, test } from "node:test";
 
 import { samples, shared } from "./environment.mjs";
 import { accessibilityFaults, allowClipboard, drop, launch, open, started } from "./harness.mjs";
-import { PATIENCE, id, rows, view } from "./page.mjs";
+import { PATIENCE, id, rows, until, view } from "./page.mjs";
 import { readTrace, textOf } from "./reference.mjs";
 
 let browser;
@@ -126,9 +126,9 @@ describe("triage", { skip: shared() === undefined }, () => {
     for (const [name, table] of [["triage", "stages"], ["triage", "kernel-table"], ["overlap", "overlap"], ["fuse", "fuse"]]) {
       await view(page, name);
       await id(page, `table-${table}`).waitFor(PATIENCE);
-      await page.waitForTimeout(200);
+      await until(async () => (await keys(table)).length > 3, `${table} has columns`);
       const shown = await keys(table);
-      assert.ok(shown.length > 3 && shown.length <= 8, `${table}: ${shown}`);
+      assert.ok(shown.length <= 8, `${table}: ${shown}`);
       const [width, room] = await id(page, `table-${table}`).locator(".table-scroll").evaluate((of) => [of.scrollWidth, of.clientWidth]);
       assert.ok(width <= room, `${table} scrolls sideways: ${width} > ${room}`);
     }

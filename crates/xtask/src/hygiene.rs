@@ -27,6 +27,9 @@ const MAY_BE_LONG: &[&str] = &[
     "/golden/",
 ];
 
+/// How a test of the page waits for a time, however busy the machine is.
+const WAIT: &str = ".waitForTimeout(";
+
 /// Prints every fault, and fails if there is one.
 pub fn check(workspace: &Workspace) -> Result<()> {
     let listing =
@@ -110,6 +113,12 @@ fn text_faults(file: &str, text: &str, own_places: &[String]) -> Vec<String> {
             faults.push(format!("{file}:{}: names {place}, a place of this machine", at + 1));
         }
     }
+    let waits = text.lines().enumerate().filter(|(_, line)| line.contains(WAIT));
+    for (at, _) in waits.filter(|_| file.ends_with(".test.mjs")) {
+        let instead =
+            "`until` waits for what happens, `meanwhile` for what must not (web/tests/page.mjs)";
+        faults.push(format!("{file}:{}: waits for a time: {instead}", at + 1));
+    }
     if text.contains("\r\n") {
         faults.push(format!("{file}: has Windows line ends"));
     }
@@ -192,6 +201,14 @@ mod tests {
         let places = ["/builds/clone/".to_owned()];
         assert_eq!(text_faults("a.md", "see `/builds/clone/x`", &places).len(), 1);
         assert!(text_faults("a.md", "see my/builds/clone/x", &places).is_empty());
+    }
+
+    #[test]
+    fn tests_of_the_page_wait_for_what_happens() {
+        let line = "await page.waitForTimeout(300);";
+        let found = text_faults("web/tests/dock.test.mjs", line, &[]);
+        assert!(found.len() == 1 && found[0].starts_with("web/tests/dock.test.mjs:1: "));
+        assert!(text_faults("web/tests/page.mjs", line, &[]).is_empty(), "which has `meanwhile`");
     }
 
     #[test]
