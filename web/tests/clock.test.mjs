@@ -237,7 +237,7 @@ test("what is sought, and which tracks are shown, is the same in a file that is 
     await id(page, "find-slice").fill("gloo");
     await id(page, "find-track").fill("thread");
     await until(async () => (await colours(page, "canvas.over")).length > 0, "what is sought is marked");
-    await firstHead(page, 0, /: thread /);
+    await firstHead(page, 0, /thread /);
   };
   const session = await filesTogether(GLOO.map((name) => ownTrace(name)), {}, both);
   const { page } = session;
