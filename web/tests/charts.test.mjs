@@ -94,7 +94,7 @@ test("every chart of the views has both buttons, and each picture can be opened"
     await until(async () => {
       all = await charts(page);
       return all.length === await drawn();
-    }, `all charts of ${of} have buttons`);
+    }, () => `${of}: ${all.length} charts have buttons, and more are drawn`);
     for (const { name, buttons } of all) {
       assert.deepEqual(buttons, ["PNG", "SVG"], name);
       if (names.has(name)) continue;

@@ -46,7 +46,6 @@ async function filesTogether(files, options, first = async () => {}) {
 
 /// The texts of a picture, from the top: the ticks of its axis, and the heads of its tracks.
 async function texts(page, nth) {
-  // (The page drops one that was asked for before its tracks or its times changed.)
   await drawn(page, "canvas.lanes", nth);
   const { bytes } = await download(page, () => id(page, "svg").nth(nth).click());
   const found = [...bytes.toString("utf8").matchAll(/<text[^>]*>([^<]*)<\/text>/g)].map((match) => match[1]);
@@ -124,7 +123,7 @@ test("the offset is set by keyboard, reset, and goes with the file", async () =>
   await said(page, "By the clocks of both files.");
   assert.equal(await offset(page), before);
   assert.ok(await id(page, "offset-reset").isDisabled());
-  const alone = await texts(page, 0);
+  const [alone] = await alike(page);
   await type("250000.5");
   await said(page, "Set by hand. Without that ");
   const [first, second] = GLOO.map(times);
@@ -137,7 +136,10 @@ test("the offset is set by keyboard, reset, and goes with the file", async () =>
   assert.deepEqual((await alike(page, moved.ticks))[0].ticks, alone.ticks);
   await id(page, "remove-beneath").click();
   await id(page, "beneath").waitFor({ state: "detached", ...PATIENCE });
-  assert.ok((await texts(page, 0)).heads.every((head) => !head.includes(GLOO[0])));
+  await until(async () => {
+    const { heads } = await texts(page, 0);
+    return heads.length > 0 && heads.every((head) => !head.includes(GLOO[0]));
+  }, "the tracks of a picture alone do not name its file");
   // It can be added again; a file that is closed takes its lanes with it.
   await id(page, "add-beneath").selectOption({ label: `${GLOO[1]}.json.gz` });
   await id(page, "offset").waitFor(PATIENCE);
@@ -218,17 +220,24 @@ async function alike(page, before) {
     both = [await texts(page, 0), await texts(page, 1)];
     const [above, beneath] = both.map(({ ticks }) => ticks.join());
     return above === beneath && above !== before?.join();
-  }, `both pictures have the same ticks, and others than ${before}`);
+  }, () => `both have the same ticks, and others than ${before}: ${both.map(({ ticks }) => ticks.join()).join(" and ")}`);
   return both;
 }
 
 /// Waits until the first track of a picture has such a name.
-const firstHead = (page, nth, name) => until(async () => name.test((await texts(page, nth)).heads[0]), `the first track is ${name}`);
+async function firstHead(page, nth, name) {
+  let head;
+  await until(async () => {
+    [head] = (await texts(page, nth)).heads;
+    return name.test(head);
+  }, () => `${head} is not ${name}`);
+}
 
 /// Waits until pixels of what lies over both pictures are drawn on, or none of either.
 async function marked(page, wanted) {
+  assert.equal(await page.locator("canvas.over").count(), 2);
   for (const nth of [0, 1]) {
-    await until(async () => ((await colours(page, "canvas.over", nth)).length > 0) === wanted, `marks over picture ${nth}: ${wanted}`);
+    await until(async () => ((await colours(page, "canvas.over", nth))?.length > 0) === wanted, `marks over picture ${nth}: ${wanted}`);
   }
 }
 
@@ -236,7 +245,7 @@ test("what is sought, and which tracks are shown, is the same in a file that is 
   const both = async (page) => {
     await id(page, "find-slice").fill("gloo");
     await id(page, "find-track").fill("thread");
-    await until(async () => (await colours(page, "canvas.over")).length > 0, "what is sought is marked");
+    await until(async () => (await colours(page, "canvas.over"))?.length > 0, "what is sought is marked");
     await firstHead(page, 0, /thread /);
   };
   const session = await filesTogether(GLOO.map((name) => ownTrace(name)), {}, both);
@@ -257,12 +266,13 @@ test("the memory of a snapshot is a lane on the clock of a trace", async () => {
   const { page } = session;
   await said(page, "By the clocks of both files.");
   assert.ok(Math.abs(await offset(page) - (us(0.2) - Number(start) / 1_000)) < 1, "to the us");
-  const { ticks, heads } = await texts(page, 1);
-  assert.deepEqual(heads, ["▾ snapshot: Memory of GPU 0 (requested bytes)"]);
+  assert.deepEqual((await texts(page, 1)).heads, ["▾ snapshot: Memory of GPU 0 (requested bytes)"]);
   // (Of the trace, what says "Before the repair" stands in place of the last.)
-  const above = (await texts(page, 0)).ticks;
-  assert.deepEqual(ticks.slice(0, above.length), above);
-  assert.ok(ticks.length - above.length <= 1, `${ticks} and ${above}`);
+  let [above, beneath] = [[], []];
+  await until(async () => {
+    [above, beneath] = [(await texts(page, 0)).ticks, (await texts(page, 1)).ticks];
+    return above.length > 1 && above.every((tick, at) => tick === beneath[at]) && beneath.length - above.length <= 1;
+  }, () => `${beneath} and ${above}`);
   // In the middle of what is recorded, the block is there.
   const box = await id(page, "surface-over").nth(1).boundingBox();
   await id(page, "surface-over").nth(1).click({ position: { x: box.width * 0.5, y: 50 + 20 + 20 } });

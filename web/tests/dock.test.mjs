@@ -71,6 +71,8 @@ test("it shows the row that was selected before, which stays in sight", async ()
   const grid = id(page, "table-kernel-table").getByRole("grid");
   await grid.focus();
   for (let n = 0; n < 6; n += 1) await page.keyboard.press("ArrowDown");
+  // (The page follows a row once a person has stayed on it for 150 ms: it shows nothing of that yet.)
+  await meanwhile(page, 300);
   await page.keyboard.press("t");
   await id(page, "surface-over").waitFor(PATIENCE);
   const selected = Number(await grid.locator("tr.selected").getAttribute("aria-rowindex")) - 2;

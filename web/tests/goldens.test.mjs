@@ -88,7 +88,13 @@ async function compare(page, name, { strict = false, patience = 20_000 } = {}) {
   const picture = async () => halved(page, await page.screenshot({ animations: "disabled", caret: "hide" }));
   if (process.env.UPDATE_EXPECT) {
     fs.mkdirSync(FOLDER, { recursive: true });
-    fs.writeFileSync(file, await picture());
+    let before;
+    let taken = await picture();
+    await until(async () => {
+      [before, taken] = [taken, await picture()];
+      return taken.equals(before);
+    }, `${name} stays as it is`, { every: 500 });
+    fs.writeFileSync(file, taken);
     fs.writeFileSync(FONTS, `${JSON.stringify(await fonts(page))}\n`);
     return;
   }

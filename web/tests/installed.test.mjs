@@ -109,6 +109,7 @@ test("a newer build is offered, and the open files are open in it", async () => 
   assert.equal(await id(page, "newer").count(), 0, "it is the newest");
   // The repair reads the file again: the copy is there as long as the file is open.
   await view(page, "downloads");
+  await page.waitForFunction(() => !document.querySelector("[data-testid=view-downloads] progress"), null, PATIENCE);
   await meanwhile(page);
   // Without the setting, no copy stays for another visit.
   const again = await session.context.newPage();

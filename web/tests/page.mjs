@@ -64,18 +64,25 @@ export const card = (page, name) => page.getByTestId("file-card").filter({ has: 
 export const role = (page, name) => card(page, name).getByTestId("role");
 
 /// The colours of a picture that a worker draws, each with how many pixels it has, the most frequent first: `["0,114,178,255", 2310]`. What
-/// is transparent has none. Of a canvas that is not there, or has no size yet, an empty list.
-export const colours = (page, selector = "canvas.lanes", nth = 0) => page.evaluate(([selector, nth]) => {
+/// is transparent has none. `undefined` where there is no such canvas, or it has no size yet.
+export const colours = async (page, selector = "canvas.lanes", nth = 0) => (await look(page, selector, nth))?.colours;
+
+/// The same, with a sum over all pixels and their places.
+const look = (page, selector, nth) => page.evaluate(([selector, nth]) => {
   const canvas = document.querySelectorAll(selector)[nth];
-  if (!(canvas?.width > 200)) return [];
+  if (!(canvas?.width > 200)) return undefined;
   const copy = Object.assign(document.createElement("canvas"), { width: canvas.width, height: canvas.height });
   const context = copy.getContext("2d");
   context.drawImage(canvas, 0, 0);
-  const { data } = context.getImageData(0, 0, copy.width, copy.height);
   const found = new Map();
-  for (const pixel of new Uint32Array(data.buffer)) found.set(pixel, (found.get(pixel) ?? 0) + 1);
+  let sum = 0;
+  for (const pixel of new Uint32Array(context.getImageData(0, 0, copy.width, copy.height).data.buffer)) {
+    found.set(pixel, (found.get(pixel) ?? 0) + 1);
+    sum = (Math.imul(sum, 31) + pixel) | 0;
+  }
   const text = (pixel) => [pixel, pixel >>> 8, pixel >>> 16, pixel >>> 24].map((byte) => byte & 255).join();
-  return [...found].filter(([pixel]) => pixel >>> 24 > 0).sort((a, b) => b[1] - a[1]).map(([pixel, n]) => [text(pixel), n]);
+  const colours = [...found].filter(([pixel]) => pixel >>> 24 > 0).sort((a, b) => b[1] - a[1]).map(([pixel, n]) => [text(pixel), n]);
+  return { colours, sum };
 }, [selector, nth]);
 
 /// Waits until this is true. It may take as long as anything on a page may. `what` is said where it does not become so: a text, or a
@@ -87,25 +94,29 @@ export async function until(isTrue, what, { timeout = PATIENCE.timeout, every = 
   }
 }
 
-/// Gives the page time for what it must not do, in ms. A test waits for a time for no other reason: what a page does may take any time.
+/// Gives the page time, in ms, for what it must not do, or for what it shows nothing of.
 export const meanwhile = (page, ms = 500) => page.waitForTimeout(ms);
 
 /// Waits until a picture that a worker draws is there, with more than a background and a frame, and is the same in two looks at it.
 export async function drawn(page, selector = "canvas.lanes", nth = 0) {
   let before;
   await until(async () => {
-    const found = await colours(page, selector, nth);
-    const now = found.length > 3 ? found.join() : undefined;
-    const stays = now !== undefined && now === before;
-    before = now;
+    const now = await look(page, selector, nth);
+    const stays = now !== undefined && now.colours.length > 3 && now.sum === before;
+    before = now?.sum;
     return stays;
-  }, `${selector} is drawn`);
+  }, `${selector} is drawn`, { every: 100 });
 }
 
 /// Waits until a select field shows this option. The page sets it after a rendering, and lets the browser do other things between
 /// the two where the rendering took long: the text around it can be there before.
-export const showsOption = (field, label) => until(
-  async () => await field.evaluate((field) => field.selectedOptions[0]?.label) === label, `the field shows ${label}`);
+export async function showsOption(field, label) {
+  let shown;
+  await until(async () => {
+    shown = await field.evaluate((field) => field.selectedOptions[0]?.label);
+    return shown === label;
+  }, () => `the field shows ${shown}, not ${label}`);
+}
 
 /// Waits until no file is being worked on.
 export async function settled(page) {

@@ -154,8 +154,10 @@ chromiumOnly("forced colours: pictures have the system's ground and ink, and hue
     assert.ok(lanes.includes("rgb(0, 114, 178)"), "GEMM is blue");
     // Switched off while the picture is there, it is drawn anew.
     await page.emulateMedia({ forcedColors: "none", colorScheme: colorScheme === "dark" ? "light" : "dark" });
-    const often = async () => (await colours(page)).slice(0, 2).map(([colour]) => rgb(colour));
-    await until(async () => !(await often()).includes(ground), "the theme's ground");
+    await until(async () => {
+      const often = (await colours(page))?.slice(0, 2).map(([colour]) => rgb(colour));
+      return often?.length === 2 && !often.includes(ground);
+    }, "the theme's ground");
     await session.close();
   }
 });

@@ -59,7 +59,7 @@ const said = (of, ...options) => execFileSync(cli(), ["memory", of, ...options],
 /// Waits until a picture is drawn: three colours or more, each of many pixels. (Edges of letters have many colours, each of a few.)
 const isDrawn = (page, name) => until(async () => {
   const found = await colours(page, `[data-testid=surface-${name}]`);
-  return found.filter(([, n]) => n > 400).length >= 3;
+  return found?.filter(([, n]) => n > 400).length >= 3;
 }, `${name} is drawn`);
 
 /// Waits until the figures at the cursor begin so.

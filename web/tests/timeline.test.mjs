@@ -85,7 +85,8 @@ test("keys lead from a kernel to its launch and back", async () => {
 /// The text of a part once all of it is there: its figures come one after the other.
 async function whole(page, name) {
   await id(page, name).waitFor(PATIENCE);
-  let [text, last] = [];
+  let text;
+  let last;
   await until(async () => {
     last = text;
     text = await id(page, name).textContent();
@@ -255,6 +256,7 @@ test("the picture is saved as it is seen", async () => {
 async function memoryOf(session) {
   const client = await session.context.newCDPSession(session.page);
   await client.send("HeapProfiler.collectGarbage");
+  // (What the collection frees is given back later.)
   await meanwhile(session.page, 1_500);
   await client.send("HeapProfiler.collectGarbage");
   const { usedSize } = await client.send("Runtime.getHeapUsage");

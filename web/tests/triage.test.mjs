@@ -5,7 +5,7 @@ import { after, before, describe, test } from "node:test";
 
 import { samples, shared } from "./environment.mjs";
 import { accessibilityFaults, allowClipboard, drop, launch, open, started } from "./harness.mjs";
-import { PATIENCE, id, rows, until, view } from "./page.mjs";
+import { PATIENCE, id, meanwhile, rows, until, view } from "./page.mjs";
 import { readTrace, textOf } from "./reference.mjs";
 
 let browser;
@@ -127,6 +127,8 @@ describe("triage", { skip: shared() === undefined }, () => {
       await view(page, name);
       await id(page, `table-${table}`).waitFor(PATIENCE);
       await until(async () => (await keys(table)).length > 3, `${table} has columns`);
+      // (The page guesses a width first, and measures after it has painted.)
+      await meanwhile(page, 200);
       const shown = await keys(table);
       assert.ok(shown.length <= 8, `${table}: ${shown}`);
       const [width, room] = await id(page, `table-${table}`).locator(".table-scroll").evaluate((of) => [of.scrollWidth, of.clientWidth]);

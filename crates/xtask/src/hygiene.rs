@@ -27,7 +27,7 @@ const MAY_BE_LONG: &[&str] = &[
     "/golden/",
 ];
 
-/// How a test of the page waits for a time, however busy the machine is.
+/// A test of the page that calls this waits for a time, however busy the machine is.
 const WAIT: &str = ".waitForTimeout(";
 
 /// Prints every fault, and fails if there is one.

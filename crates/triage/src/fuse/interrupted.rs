@@ -1,16 +1,12 @@
-//! Launches of a candidate that another process, or the profiler, interrupted: they run far longer than their equals.
+//! Launches of a candidate that run far longer than their equals: another process probably had the GPU meanwhile.
 
 use std::collections::BTreeMap;
 
 use catalog::Category;
-use trace::Row;
 
 use super::find::Candidate;
 use super::lanes::Lanes;
-use super::removed::in_graph;
 use crate::arguments::Arguments;
-use crate::site::Attribution;
-use timeline::launches::Launches;
 
 /// A launch that runs so many times as long as the median of its equals was interrupted, where there are so many of them, and no more than
 /// one in so many does.
@@ -18,48 +14,27 @@ const INTERRUPTED: i64 = 20;
 const EQUALS: usize = 5;
 const SELDOM: usize = 50;
 
-/// What launches of one kernel with one launch config have in common if they do equal work.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Same {
-    /// The inputs of their op, by index.
-    Inputs(u32),
-    /// A graph launches them, and each is the one of this number in its launch of the graph: a replay has the same inputs.
-    Place(u32),
-}
-
-/// The launches of a candidate that were interrupted, and the median of the equals of each, in ns.
+/// The launches of a candidate that were interrupted, and the median of the equals of each, in ns. Equal launches are of one kernel with one
+/// launch config and equal inputs. (Without recorded inputs, two graphs that launch a kernel with one config may differ in the work that it
+/// does, and so may two replays of one: none is equal.)
 #[inline(never)]
 pub(super) fn interrupted(
     lanes: &Lanes<'_>,
-    launches: &Launches,
-    attribution: Option<&Attribution>,
     arguments: Option<&Arguments>,
     candidate: &Candidate,
 ) -> BTreeMap<u32, i64> {
     let Some(arguments) = arguments else { return BTreeMap::new() };
-    let mut equal: BTreeMap<(u32, u32, Same), Vec<u32>> = BTreeMap::new();
-    let mut of_replay: BTreeMap<(Row, u32, u32), u32> = BTreeMap::new();
+    let mut equal: BTreeMap<(u32, u32, u32), Vec<u32>> = BTreeMap::new();
     let finds = candidate.split.iter();
     let parts = finds.filter_map(|find| candidate.slices.get(find.from as usize..find.to as usize));
     for at in parts.flatten().copied() {
+        let slice = at as usize;
         let work = lanes.code_of_slice(at).work;
         // (A collective waits for other ranks.)
-        if lanes.gpu.works[work as usize].category == Category::Communication {
-            continue;
-        }
-        let slice = at as usize;
-        let Some(config) = arguments.config_index(slice) else { continue };
-        let replay = launches.of_slice(slice).filter(|_| in_graph(attribution, at));
-        let same = match replay {
-            Some(launch) => {
-                let n = of_replay.entry((launch, work, config)).or_default();
-                *n += 1;
-                Some(Same::Place(*n))
-            }
-            None => arguments.call_index(slice).map(Same::Inputs),
-        };
-        if let Some(same) = same {
-            equal.entry((work, config, same)).or_default().push(at);
+        let is_own = lanes.gpu.works[work as usize].category != Category::Communication;
+        let same = arguments.config_index(slice).zip(arguments.call_index(slice));
+        if let Some((config, call)) = same.filter(|_| is_own) {
+            equal.entry((work, config, call)).or_default().push(at);
         }
     }
     equal.into_values().flat_map(|launches| far_longer(lanes, launches)).collect()

@@ -108,9 +108,6 @@ pub(super) fn removed(
         |part: &Removed| part.cpu_ns > 0 && fusion.frame_ns(part.slice) == Some(part.cpu_ns);
     let by_frames = removed.iter().any(is_by_frame);
     let launches = (n_launches > 0).then(|| (n_launches, times().fold(0, i64::saturating_add)));
-    // (Of a part that stays nothing is counted.)
-    let counts = |part: &&Removed| part.gpu_ns > 0 && fusion.interrupted.contains_key(&part.slice);
-    let n_interrupted = removed.iter().filter(counts).count() as u64;
     let rule = Rule {
         launches,
         by_frames,
@@ -118,7 +115,7 @@ pub(super) fn removed(
         gaps_ns,
         attention_ns,
         latency_ns: fusion.latency_ns,
-        interrupted: (n_interrupted > 0).then_some(n_interrupted),
+        interrupted: (!fusion.interrupted.is_empty()).then_some(fusion.interrupted.len() as u64),
         one_pass: fusion.keeps == Keeps::OnePass,
         twins,
         added,
@@ -185,7 +182,7 @@ impl<'a> Fusion<'a> {
             layout: chain_is("K09"),
             launch_ns: ground.wall.launch_ns(launched),
             latency_ns: (keeps == Keeps::AllButLatency).then(|| latency_ns(lanes, candidate)),
-            interrupted: interrupted(lanes, launches, attribution, ground.arguments, candidate),
+            interrupted: interrupted(lanes, ground.arguments, candidate),
         }
     }
 
@@ -369,7 +366,7 @@ impl<'a> Fusion<'a> {
 }
 
 /// Whether a graph launched a slice: it has no launch of its own.
-pub(super) fn in_graph(attribution: Option<&Attribution>, at: u32) -> bool {
+fn in_graph(attribution: Option<&Attribution>, at: u32) -> bool {
     attribution.is_some_and(|places| places.site(at as usize).graph)
 }
 

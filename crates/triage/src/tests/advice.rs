@@ -240,41 +240,6 @@ fn an_interrupted_kernel_saves_no_more_than_its_equals() {
     assert!(long.savings_bound_ns > plain.savings_bound_ns, "only longer than others");
 }
 
-/// The same, launched by one graph, ten times, four pairs each: graphs record no inputs.
-fn replayed(longest_ns: i64) -> FuseRow {
-    let mut program = Program::on("NVIDIA A100-SXM4-80GB", (8, 0));
-    let config = trace::LaunchConfig { grid: Some([128, 1, 1]), ..Default::default() };
-    program.details.configs.push(config);
-    for replay in 0..10_i64 {
-        let (cpu, gpu) = (replay * 100 * US, 2 * MS + replay * 10 * MS);
-        let launch = slice("cuda_runtime", "cudaGraphLaunch").on(1, 1);
-        program.fixture.push(launch.at(cpu, 4 * US).link(replay + 1));
-        program.rows += 1;
-        for pair in 0..4 {
-            let at = gpu + pair * MS;
-            let norm_ns = if (replay, pair) == (5, 2) { longest_ns } else { 10 * US };
-            for (name, at, dur_ns) in [(ADD, at, 10 * US), (NORM, at + 10 * US, norm_ns)] {
-                program.fixture.push(kernel(name).at(at, dur_ns).link(replay + 1));
-                program.details.launches.push((program.rows, 0));
-                program.rows += 1;
-            }
-        }
-    }
-    program.run("aten::add", "", ADD, 2 * MS, (110 * MS, 10 * US));
-    advised(&program.report(), "K05").unwrap()
-}
-
-#[test]
-fn an_interrupted_kernel_of_a_graph_is_known_by_its_place() {
-    let (plain, interrupted) = (replayed(10 * US), replayed(600 * US));
-    assert_eq!(interrupted.savings_bound_ns, plain.savings_bound_ns);
-    assert!(interrupted.rationale.contains("1 launch that ran over 20 times"), "{interrupted:?}");
-    assert!(
-        replayed(190 * US).savings_bound_ns > plain.savings_bound_ns,
-        "only longer than others"
-    );
-}
-
 const EQUAL: &[&str] = &["[[32,128],[32,128]]", "[[4096],[]]", "[[128],[32,128]]"];
 
 #[test]
