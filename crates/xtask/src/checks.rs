@@ -120,8 +120,10 @@ pub fn write_samples(workspace: &Workspace) -> Result<()> {
             .with_context(|| format!("cannot remove {}", folder.display()))?;
     }
     let mut make = cargo(workspace);
-    make.args(["run", "--locked", "--quiet", "--package", "testkit", "--example", "make_samples"]);
-    shell::run(make.arg("--").arg(&folder))
+    // (As the tests are compiled, so that they need not compile it again.)
+    make.args(["run", "--locked", "--quiet", "--profile", "test"]);
+    make.args(["--package", "testkit", "--example", "make_samples", "--"]);
+    shell::run(make.arg(&folder))
 }
 
 /// Builds the command line, which the tests with real Perfetto run.

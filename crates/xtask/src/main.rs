@@ -5,6 +5,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool for people at a terminal")]
 
 mod bench;
+mod beside;
 mod browser;
 mod checks;
 mod circles;
@@ -17,6 +18,7 @@ mod hygiene;
 mod imports;
 mod layers;
 mod node;
+mod outcome;
 mod page;
 mod parts;
 mod paths;

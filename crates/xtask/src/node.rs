@@ -6,7 +6,6 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::browser;
-use crate::checks;
 use crate::page;
 use crate::shell;
 use crate::workspace::Workspace;
@@ -44,7 +43,6 @@ pub fn run_tests(
     for (name, value) in environment {
         tests.env(name, value);
     }
-    checks::write_samples(workspace)?;
     tests.env("KINETOSCOPE_SAMPLES", workspace.samples());
     tests.env("KINETOSCOPE_TALLY", workspace.tally());
     if let Some(shared) = workspace.shared() {

@@ -1,13 +1,15 @@
-//! `cargo xtask test`: runs the checks in order, and prints for each its name, time and the command to run it alone.
+//! `cargo xtask test`: runs the checks, those of the page beside the others, and prints for each its name, time and the
+//! command to run it alone.
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
+use crate::beside::{self, Beside};
+use crate::outcome::{Cost, Done, Meter, Outcome};
 use crate::workspace::{Workspace, is_ci};
-use crate::{browser, checks, hygiene, layers, node, page, shell, size, tally, wasm_tests};
+use crate::{browser, checks, hygiene, layers, node, page, size, tally, wasm_tests};
 
 /// The options of `cargo xtask test`.
 pub struct Selection {
@@ -23,7 +25,19 @@ struct Step {
     title: &'static str,
     /// Without wasm build, browser and Node.
     quick: bool,
+    place: Place,
     run: fn(&Workspace) -> Result<(), Stop>,
+}
+
+/// When a check runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// In seconds, before all others.
+    First,
+    /// With cargo, one after the other.
+    Cargo,
+    /// Of the page: beside those of cargo ([`beside`]).
+    Page,
 }
 
 /// Why a check did not pass.
@@ -42,70 +56,104 @@ impl From<anyhow::Error> for Stop {
 
 /// Ordered by frequency of failure and cost.
 const STEPS: &[Step] = &[
-    Step { name: "fmt", title: "formatting", quick: true, run: |w| Ok(checks::format(w)?) },
+    Step {
+        name: "fmt",
+        title: "formatting",
+        quick: true,
+        place: Place::First,
+        run: |w| Ok(checks::format(w)?),
+    },
     Step {
         name: "hygiene",
         title: "licences, file lengths, no paths of this machine",
         quick: true,
+        place: Place::First,
         run: |w| Ok(hygiene::check(w)?),
     },
     Step {
         name: "layers",
         title: "dependencies between crates",
         quick: true,
+        place: Place::First,
         run: |w| Ok(layers::check(w)?),
     },
     Step {
         name: "deny",
         title: "licences, versions and sources of dependencies",
         quick: false,
+        place: Place::Cargo,
         run: |w| Ok(checks::dependencies(w)?),
     },
     Step {
         name: "clippy",
         title: "clippy for the host",
         quick: true,
+        place: Place::Cargo,
         run: |w| Ok(checks::clippy_host(w)?),
     },
     Step {
         name: "clippy-wasm",
         title: "clippy for wasm32",
         quick: false,
+        place: Place::Cargo,
         run: |w| Ok(checks::clippy_wasm(w)?),
     },
     Step {
         name: "unit",
         title: "unit, golden and property tests",
         quick: true,
+        place: Place::Cargo,
         run: |w| Ok(checks::unit_tests(w)?),
     },
     Step {
         name: "doc",
         title: "documentation without warnings",
         quick: false,
+        place: Place::Cargo,
         run: |w| Ok(checks::documentation(w)?),
     },
     Step {
         name: "fuzz",
         title: "the fuzz targets compile",
         quick: false,
+        place: Place::Cargo,
         run: |w| Ok(checks::fuzz_targets(w)?),
     },
-    Step { name: "page", title: "wasm build and its size budget", quick: false, run: page_step },
+    Step {
+        name: "page",
+        title: "wasm build and its size budget",
+        quick: false,
+        place: Place::Page,
+        run: page_step,
+    },
     Step {
         name: "wasm",
         title: "tests of the worker's crates as wasm under Node",
         quick: false,
+        place: Place::Cargo,
         run: wasm_step,
     },
     Step {
         name: "perfetto",
         title: "repaired traces in the real Perfetto",
         quick: false,
+        place: Place::Cargo,
         run: perfetto_step,
     },
-    Step { name: "browser", title: "the page in Chromium", quick: false, run: browser_step },
-    Step { name: "firefox", title: "the page in Firefox", quick: false, run: firefox_step },
+    Step {
+        name: "browser",
+        title: "the page in Chromium",
+        quick: false,
+        place: Place::Page,
+        run: browser_step,
+    },
+    Step {
+        name: "firefox",
+        title: "the page in Firefox",
+        quick: false,
+        place: Place::Page,
+        run: firefox_step,
+    },
 ];
 
 fn page_step(workspace: &Workspace) -> Result<(), Stop> {
@@ -146,13 +194,6 @@ fn tests_of_page(workspace: &Workspace, group: &str, browser: (&str, &Path)) -> 
     Ok(node::run_tests(workspace, &node, group, &environment)?)
 }
 
-/// The result of a check.
-enum Outcome {
-    Passed,
-    Failed,
-    Missing(String),
-}
-
 /// Runs the checks and prints their results.
 pub fn test(workspace: &Workspace, selection: &Selection) -> Result<ExitCode> {
     if selection.list {
@@ -162,27 +203,122 @@ pub fn test(workspace: &Workspace, selection: &Selection) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let steps = selected(selection)?;
+    if let Some(other) = Beside::here() {
+        return run_beside(workspace, &steps, &other);
+    }
+    let meter = Meter::start();
     tally::clear(workspace)?;
-    let mut done: Vec<(&Step, Outcome, Cost)> = Vec::new();
-    for step in &steps {
-        println!("\n==== {}: {}", step.name, step.title);
-        let meter = Meter::start();
-        let outcome = match (step.run)(workspace) {
-            Ok(()) => Outcome::Passed,
-            Err(Stop::Missing(what)) => Outcome::Missing(what),
-            Err(Stop::Failed(error)) => {
-                eprintln!("{}: {error:#}", step.name);
-                Outcome::Failed
-            }
-        };
-        let stop = matches!(outcome, Outcome::Failed)
-            || (matches!(outcome, Outcome::Missing(_)) && is_ci());
-        done.push((step, outcome, meter.read()));
-        if stop {
-            break;
+    let done = run_all(workspace, &steps)?;
+    Ok(summary(workspace, selection, &done, &steps, &meter.read()))
+}
+
+/// Runs the checks: the first ones, then those of the page beside the others, until one fails.
+fn run_all(workspace: &Workspace, steps: &[&Step]) -> Result<Vec<Done>> {
+    let (first, rest): (Vec<&Step>, Vec<&Step>) =
+        steps.iter().partition(|step| step.place == Place::First);
+    let mut done = Vec::new();
+    if !run_in_order(workspace, &first, &mut done, || Ok(false))? {
+        return Ok(done);
+    }
+    prepare(workspace, &rest)?;
+    let (page, cargo): (Vec<&Step>, Vec<&Step>) =
+        rest.iter().partition(|step| step.place == Place::Page);
+    if page.is_empty() || cargo.is_empty() {
+        run_in_order(workspace, &rest, &mut done, || Ok(false))?;
+        return Ok(done);
+    }
+    let names: Vec<&str> = page.iter().map(|step| step.name).collect();
+    let running = beside::start(workspace, &names)?;
+    let one_failed = || Ok(running.results()?.iter().any(ends));
+    if !run_in_order(workspace, &cargo, &mut done, one_failed)? {
+        running.stop()?;
+    }
+    let stopped = done.iter().any(ends);
+    let (results, passed) = running.finish()?;
+    let n_results = results.len();
+    done.extend(results);
+    // A process that ended by itself has said nothing of the step that it was at.
+    let unsaid = names.get(n_results).filter(|_| !stopped && !passed && !done.iter().any(ends));
+    done.extend(unsaid.map(|name| Done {
+        step: (*name).to_owned(),
+        outcome: Outcome::Failed,
+        cost: Cost::default(),
+    }));
+    Ok(done)
+}
+
+/// Installs and writes what several steps use: two of them must not do it at the same time.
+fn prepare(workspace: &Workspace, steps: &[&Step]) -> Result<()> {
+    let has = |name: &str| steps.iter().any(|step| step.name == name);
+    let tests = ["perfetto", "browser", "firefox"].iter().any(|name| has(name));
+    // (Whoever needs what cannot be installed says so.)
+    if tests || has("wasm") {
+        let _ = node::ensure(workspace);
+    }
+    if has("browser") {
+        let _ = browser::ensure();
+    }
+    if has("firefox") {
+        let _ = browser::ensure_firefox();
+    }
+    if tests { checks::write_samples(workspace) } else { Ok(()) }
+}
+
+/// Runs these checks one after the other, until one fails or `must_stop`. True if all ran.
+fn run_in_order(
+    workspace: &Workspace,
+    steps: &[&Step],
+    done: &mut Vec<Done>,
+    must_stop: impl Fn() -> Result<bool>,
+) -> Result<bool> {
+    for step in steps {
+        if must_stop()? {
+            return Ok(false);
+        }
+        let one = run(workspace, step);
+        let end = ends(&one);
+        done.push(one);
+        if end {
+            return Ok(false);
         }
     }
-    Ok(summary(workspace, selection, &done, steps.len()))
+    Ok(true)
+}
+
+fn run(workspace: &Workspace, step: &Step) -> Done {
+    println!("\n==== {}: {}", step.name, step.title);
+    let meter = Meter::start();
+    let outcome = match (step.run)(workspace) {
+        Ok(()) => Outcome::Passed,
+        Err(Stop::Missing(what)) => Outcome::Missing(what),
+        Err(Stop::Failed(error)) => {
+            eprintln!("{}: {error:#}", step.name);
+            Outcome::Failed
+        }
+    };
+    Done { step: step.name.to_owned(), outcome, cost: meter.read() }
+}
+
+/// True if no further check is run after this one.
+fn ends(done: &Done) -> bool {
+    matches!(done.outcome, Outcome::Failed)
+        || (matches!(done.outcome, Outcome::Missing(_)) && is_ci())
+}
+
+/// Runs checks for the process that has started this one.
+fn run_beside(workspace: &Workspace, steps: &[&Step], other: &Beside) -> Result<ExitCode> {
+    for step in steps {
+        let done = run(workspace, step);
+        // (Its tests have stopped early, too: what it found is not known.)
+        if other.must_stop() {
+            break;
+        }
+        other.report(&done)?;
+        if ends(&done) {
+            return Ok(ExitCode::FAILURE);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn selected(selection: &Selection) -> Result<Vec<&'static Step>> {
@@ -205,14 +341,13 @@ fn selected(selection: &Selection) -> Result<Vec<&'static Step>> {
 fn summary(
     workspace: &Workspace,
     selection: &Selection,
-    done: &[(&Step, Outcome, Cost)],
-    n_selected: usize,
+    done: &[Done],
+    steps: &[&Step],
+    total: &Cost,
 ) -> ExitCode {
     println!("\n==== summary");
     let (mut n_passed, mut n_failed, mut n_missing) = (0, 0, 0);
-    let mut total = Cost::default();
-    for (step, outcome, cost) in done {
-        total.add(cost);
+    for Done { step, outcome, cost } in done {
         let (word, note) = match outcome {
             Outcome::Passed => {
                 n_passed += 1;
@@ -220,19 +355,23 @@ fn summary(
             }
             Outcome::Failed => {
                 n_failed += 1;
-                ("FAILED", format!("   run it alone: cargo xtask test --only {}", step.name))
+                ("FAILED", format!("   run it alone: cargo xtask test --only {step}"))
             }
             Outcome::Missing(what) => {
                 n_missing += 1;
                 ("NOT RUN", format!("   {what}"))
             }
         };
-        println!("{word:<8} {:<12} {cost}{note}", step.name);
+        println!("{word:<8} {step:<12} {cost}{note}");
     }
     println!("{:<8} {:<12} {total}", "", "total");
-    let n_left = n_selected - done.len();
-    if n_left > 0 {
-        println!("{n_left} steps after it were not run.");
+    let left: Vec<&str> = steps
+        .iter()
+        .map(|step| step.name)
+        .filter(|name| done.iter().all(|done| done.step != *name))
+        .collect();
+    if !left.is_empty() {
+        println!("not run, or stopped: {}", left.join(", "));
     }
     if selection.quick {
         let left_out: Vec<_> =
@@ -250,49 +389,4 @@ fn summary(
     let skipped = if n_missing > 0 { format!(", {n_missing} skipped") } else { String::new() };
     println!("{n_passed} passed, {n_failed} failed{skipped}");
     if n_failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-/// Measures a check.
-struct Meter {
-    started: Instant,
-    cpu_before: Option<f64>,
-}
-
-impl Meter {
-    fn start() -> Meter {
-        Meter { started: Instant::now(), cpu_before: shell::children_cpu_seconds() }
-    }
-
-    fn read(&self) -> Cost {
-        let cpu = shell::children_cpu_seconds()
-            .zip(self.cpu_before)
-            .map(|(after, before)| after - before);
-        Cost { wall: self.started.elapsed(), cpu_seconds: cpu }
-    }
-}
-
-/// The time of a check.
-#[derive(Default)]
-struct Cost {
-    wall: Duration,
-    cpu_seconds: Option<f64>,
-}
-
-impl Cost {
-    fn add(&mut self, other: &Cost) {
-        self.wall += other.wall;
-        if let Some(seconds) = other.cpu_seconds {
-            *self.cpu_seconds.get_or_insert(0.0) += seconds;
-        }
-    }
-}
-
-impl std::fmt::Display for Cost {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:>7.1} s", self.wall.as_secs_f64())?;
-        match self.cpu_seconds {
-            Some(seconds) => write!(f, " {seconds:>7.1} CPU-s"),
-            None => Ok(()),
-        }
-    }
 }
