@@ -112,6 +112,16 @@ pub fn golden(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
+/// Builds what the tests that Node runs need, as `cargo test` compiles it, so that it need not do so again: the command line, the
+/// program that writes the samples, and [`glue`](crate::glue).
+pub fn programs(workspace: &Workspace) -> Result<()> {
+    let mut build = cargo(workspace);
+    // (With `--workspace` the features of all crates are those of `cargo test`.)
+    build.args(["build", "--locked", "--profile", "test", "--workspace"]);
+    build.args(["--bin", "kinetoscope", "--bin", "glue", "--example", "make_samples"]);
+    shell::run(&mut build)
+}
+
 /// Writes our own samples anew, as files: a sample that is gone must not be left from an earlier run.
 pub fn write_samples(workspace: &Workspace) -> Result<()> {
     let folder = workspace.samples();
@@ -119,20 +129,8 @@ pub fn write_samples(workspace: &Workspace) -> Result<()> {
         fs::remove_dir_all(&folder)
             .with_context(|| format!("cannot remove {}", folder.display()))?;
     }
-    let mut make = cargo(workspace);
-    // (As the tests are compiled, so that they need not compile it again.)
-    make.args(["run", "--locked", "--quiet", "--profile", "test"]);
-    make.args(["--package", "testkit", "--example", "make_samples", "--"]);
-    shell::run(make.arg(&folder))
-}
-
-/// Builds the command line, which the tests with real Perfetto run.
-pub fn command_line(workspace: &Workspace) -> Result<std::path::PathBuf> {
-    shell::run(cargo(workspace).args(["build", "--locked", "--release", "--package", "cli"]))?;
-    Ok(workspace
-        .target
-        .join("release")
-        .join(format!("kinetoscope{}", std::env::consts::EXE_SUFFIX)))
+    let mut make = Command::new(workspace.program("examples/make_samples"));
+    shell::run(make.current_dir(&workspace.root).arg(&folder))
 }
 
 fn cargo(workspace: &Workspace) -> Command {

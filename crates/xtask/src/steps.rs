@@ -169,7 +169,7 @@ fn wasm_step(workspace: &Workspace) -> Result<(), Stop> {
 
 fn perfetto_step(workspace: &Workspace) -> Result<(), Stop> {
     let node = node::ensure(workspace).map_err(Stop::Missing)?;
-    let program = checks::command_line(workspace)?;
+    let program = workspace.program("kinetoscope");
     Ok(node::run_tests(workspace, &node, "perfetto", &[("KINETOSCOPE_CLI", &program)])?)
 }
 
@@ -186,7 +186,7 @@ fn firefox_step(workspace: &Workspace) -> Result<(), Stop> {
 /// Runs a group of tests of the page. `browser`: the variable that names the browser, and its program.
 fn tests_of_page(workspace: &Workspace, group: &str, browser: (&str, &Path)) -> Result<(), Stop> {
     let node = node::ensure(workspace).map_err(Stop::Missing)?;
-    let program = checks::command_line(workspace)?;
+    let program = workspace.program("kinetoscope");
     // Builds the current sources; after the page check this takes a second.
     let page = workspace.tested_page();
     page::build(workspace, &page)?;
@@ -247,7 +247,7 @@ fn run_all(workspace: &Workspace, steps: &[&Step]) -> Result<Vec<Done>> {
     Ok(done)
 }
 
-/// Installs and writes what several steps use: two of them must not do it at the same time.
+/// Installs, builds and writes what several steps use: two of them must not do it at the same time.
 fn prepare(workspace: &Workspace, steps: &[&Step]) -> Result<()> {
     let has = |name: &str| steps.iter().any(|step| step.name == name);
     let tests = ["perfetto", "browser", "firefox"].iter().any(|name| has(name));
@@ -261,7 +261,11 @@ fn prepare(workspace: &Workspace, steps: &[&Step]) -> Result<()> {
     if has("firefox") {
         let _ = browser::ensure_firefox();
     }
-    if tests { checks::write_samples(workspace) } else { Ok(()) }
+    if !tests {
+        return Ok(());
+    }
+    checks::programs(workspace)?;
+    checks::write_samples(workspace)
 }
 
 /// Runs these checks one after the other, until one fails or `must_stop`. True if all ran.

@@ -39,6 +39,11 @@ impl Workspace {
         folder.join("corpus").is_dir().then_some(folder)
     }
 
+    /// A program that is compiled as `cargo test` does it ([`crate::checks::programs`]).
+    pub fn program(&self, name: &str) -> PathBuf {
+        self.target.join("debug").join(format!("{name}{}", env::consts::EXE_SUFFIX))
+    }
+
     /// Where our own samples are written as files, for the tests that Node runs.
     pub fn samples(&self) -> PathBuf {
         self.target.join("xtask/samples")

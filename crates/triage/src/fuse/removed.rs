@@ -63,7 +63,7 @@ pub(super) fn removed(
         let parts: Vec<u32> = slices.iter().copied().filter(|at| !fusion.stays(*at)).collect();
         let kept = match slices.len() > parts.len() {
             true => Vec::new(),
-            false => kept(lanes, fusion.keeps, &parts),
+            false => fusion.kept(&parts),
         };
         let mut of_find: Vec<Removed> =
             (0..parts.len()).map(|nth| fusion.part(&parts, &kept, nth)).collect();
@@ -115,7 +115,7 @@ pub(super) fn removed(
         gaps_ns,
         attention_ns,
         latency_ns: fusion.latency_ns,
-        interrupted: (!fusion.interrupted.is_empty()).then_some(fusion.interrupted.len() as u64),
+        interrupted: fusion.n_interrupted(&removed),
         one_pass: fusion.keeps == Keeps::OnePass,
         twins,
         added,
@@ -239,10 +239,10 @@ impl<'a> Fusion<'a> {
 
     fn exposed_ns(&self, at: u32) -> i64 {
         let ns = self.ground.exposed_ns.get(at as usize).copied().unwrap_or_default();
-        let ns = self.interrupted.get(&at).map_or(ns, |median_ns| ns.min(*median_ns));
         // (Other streams may work in the same time.)
         let dur_ns = self.lanes.gpu.slice(at as usize).dur_ns;
-        ns.min(dur_ns.saturating_sub(self.waits_ns(at)).max(0))
+        let ns = ns.min(dur_ns.saturating_sub(self.waits_ns(at)).max(0));
+        ns.min(self.dur_ns(at))
     }
 
     /// How long a slice runs beside the one ahead of it on its stream: a kernel that starts before that ends (a dependent launch) waits for
@@ -265,6 +265,42 @@ impl<'a> Fusion<'a> {
 
     fn category(&self, at: u32) -> Category {
         self.lanes.gpu.works[self.lanes.code_of_slice(at).work as usize].category
+    }
+
+    /// How long a slice runs; one that was interrupted, as long as its equals.
+    fn dur_ns(&self, at: u32) -> i64 {
+        let dur_ns = self.lanes.gpu.slice(at as usize).dur_ns;
+        self.interrupted.get(&at).map_or(dur_ns, |median_ns| dur_ns.min(*median_ns))
+    }
+
+    /// The parts of one place that a fused kernel takes as long as.
+    fn kept(&self, parts: &[u32]) -> Vec<u32> {
+        match self.keeps {
+            Keeps::Nothing | Keeps::AllButLatency => Vec::new(),
+            _ if parts.len() < 2 && self.keeps != Keeps::OnePass => Vec::new(),
+            Keeps::Longest | Keeps::OnePass => {
+                parts.iter().copied().max_by_key(|at| self.dur_ns(*at)).into_iter().collect()
+            }
+            Keeps::FourPasses => parts.first().copied().into_iter().collect(),
+            Keeps::LargestName => {
+                let work = |at: u32| self.lanes.code_of_slice(at).work;
+                let times = parts.iter().map(|at| (work(*at), self.dur_ns(*at)));
+                let times = super::rows::by_time(times);
+                let Some((most, _)) = times.first() else { return Vec::new() };
+                // (One kernel for several operations has one name: of it, as many launches as the rarest name has.)
+                let n_of = |name: u32| parts.iter().filter(|at| work(**at) == name).count();
+                let fewest = times.iter().map(|(name, _)| n_of(*name)).min().unwrap_or_default();
+                parts.iter().copied().filter(|at| work(*at) == *most).take(fewest).collect()
+            }
+        }
+    }
+
+    /// How many interrupted launches the figure has: those of which something goes away, and additions whose passes tell how much does.
+    fn n_interrupted(&self, removed: &[Removed]) -> Option<u64> {
+        let counts = |part: &&Removed| part.gpu_ns > 0 || self.keeps == Keeps::FourPasses;
+        let slices = removed.iter().filter(counts).map(|part| part.slice);
+        let n = slices.filter(|at| self.interrupted.contains_key(at)).count() as u64;
+        (n > 0).then_some(n)
     }
 
     /// What goes away of one part.
@@ -391,26 +427,4 @@ fn latency_ns(lanes: &Lanes<'_>, candidate: &Candidate) -> i64 {
         related(candidate).map(|at| lanes.gpu.slice(at as usize).dur_ns).collect();
     trace::sort(&mut times);
     times.get(times.len() / 20).copied().unwrap_or_default()
-}
-
-/// The parts of one place that a fused kernel takes as long as.
-fn kept(lanes: &Lanes<'_>, keeps: Keeps, parts: &[u32]) -> Vec<u32> {
-    let dur_ns = |at: u32| lanes.gpu.slice(at as usize).dur_ns;
-    match keeps {
-        Keeps::Nothing | Keeps::AllButLatency => Vec::new(),
-        _ if parts.len() < 2 && keeps != Keeps::OnePass => Vec::new(),
-        Keeps::Longest | Keeps::OnePass => {
-            parts.iter().copied().max_by_key(|at| dur_ns(*at)).into_iter().collect()
-        }
-        Keeps::FourPasses => parts.first().copied().into_iter().collect(),
-        Keeps::LargestName => {
-            let work = |at: u32| lanes.code_of_slice(at).work;
-            let times = super::rows::by_time(parts.iter().map(|at| (work(*at), dur_ns(*at))));
-            let Some((most, _)) = times.first() else { return Vec::new() };
-            // (One kernel for several operations has one name: of it, as many launches as the rarest name has.)
-            let n_of = |name: u32| parts.iter().filter(|at| work(**at) == name).count();
-            let fewest = times.iter().map(|(name, _)| n_of(*name)).min().unwrap_or_default();
-            parts.iter().copied().filter(|at| work(*at) == *most).take(fewest).collect()
-        }
-    }
 }

@@ -240,6 +240,35 @@ fn an_interrupted_kernel_saves_no_more_than_its_equals() {
     assert!(long.savings_bound_ns > plain.savings_bound_ns, "only longer than others");
 }
 
+/// Activations of 30 us, each with a multiplication of 10 us; one multiplication takes as long as told. Their tensors take 43 us to read
+/// and write once.
+fn activated_and_multiplied(longest_ns: i64) -> FuseRow {
+    const SILU: &str = "void at::native::vectorized_elementwise_kernel<8, at::native::(anonymous namespace)::silu_kernel(at::TensorIteratorBase&)::{lambda()#1}, std::array<char*, 2ul> >(int)";
+    const MUL: &str = "void at::native::vectorized_elementwise_kernel<8, at::native::BinaryFunctor<c10::BFloat16, c10::BFloat16, c10::BFloat16, at::native::binary_internal::MulFunctor<float> >, std::array<char*, 3ul> >(int)";
+    let mut program = Program::on("NVIDIA A100-SXM4-80GB", (8, 0));
+    let config = trace::LaunchConfig { grid: Some([128, 1, 1]), ..Default::default() };
+    program.details.configs.push(config);
+    let dims = "[[4096,4096],[4096,4096]]";
+    for nth in 0..40_i64 {
+        let (cpu, gpu) = (nth * 20 * US, 2 * MS + nth * MS);
+        program.run("aten::silu", dims, SILU, cpu, (gpu, 30 * US));
+        program.details.launches.push((program.rows - 1, 0));
+        let mul_ns = if nth == 20 { longest_ns } else { 10 * US };
+        program.run("aten::mul", dims, MUL, cpu + 10 * US, (gpu + 30 * US, mul_ns));
+        program.details.launches.push((program.rows - 1, 0));
+    }
+    advised(&program.report(), "K02").unwrap()
+}
+
+#[test]
+fn the_longest_part_is_found_by_the_time_of_its_equals() {
+    let told = activated_and_multiplied;
+    let (plain, interrupted) = (told(10 * US), told(600 * US));
+    assert_eq!(interrupted.savings_bound_ns, plain.savings_bound_ns);
+    assert!(interrupted.rationale.contains("as equal ones"), "{}", interrupted.rationale);
+    assert!(!plain.rationale.contains("as equal ones"), "{}", plain.rationale);
+}
+
 const EQUAL: &[&str] = &["[[32,128],[32,128]]", "[[4096],[]]", "[[128],[32,128]]"];
 
 #[test]
