@@ -137,8 +137,8 @@ fn overview_section(
     first.tables.push(
         Table::of("devices", "Devices", devices)
             .summing(&["n_slices", "n_kernels", "total_ns"])
-            // (The verdict says that there is no GPU work.)
-            .only_on_page(devices.is_empty())
+            // (Of one device the figures say the same, and of none the verdict.)
+            .only_on_page(devices.len() < 2)
             .when_empty("This trace contains no GPU slices."),
     );
     first.tables.push(

@@ -93,7 +93,7 @@ fn of_operations(kind: Kind, operations: &str) -> (Category, &'static str) {
         (Category::Quantize, "inductor.quantize")
     } else if any(&["<cos>"]) && any(&["<sin>"]) && any(&["<neg>", "<stack>", "<cat>"]) {
         (Category::Rope, "inductor.rope")
-    } else if any(&["dropout", "bernoulli", "<rand", "inductor_seeds"]) {
+    } else if draws(operations) {
         (Category::Random, "inductor.random")
     } else if any(&["_pool", "upsample", "interpolate"]) {
         (Category::PoolResize, "inductor.pool_resize")
@@ -112,6 +112,13 @@ fn of_operations(kind: Kind, operations: &str) -> (Category, &'static str) {
     } else {
         (Category::Elementwise, "inductor.elementwise")
     }
+}
+
+/// Whether random numbers are drawn. (The gradient of a dropout multiplies with the mask that its forward pass has drawn.)
+fn draws(operations: &str) -> bool {
+    let operations = operations.replace("dropout_backward", "");
+    let words = ["dropout", "bernoulli", "<rand", "inductor_seeds"];
+    words.iter().any(|word| is_match(word, &operations))
 }
 
 /// Whether the list holds at least one operation and nothing but views, copies and concatenations. (Attention is no
@@ -205,6 +212,10 @@ mod tests {
             ("triton_poi_fused_embedding_0", Index),
             ("triton_spl_fused_cumsum_1", ScanSort),
             ("triton_poi_fused_max_pool2d_with_indices_3", PoolResize),
+            ("triton_poi_fused_add_addmm_native_dropout_view_13", Random),
+            ("triton_poi_fused_native_dropout_native_dropout_backward_2", Random),
+            ("triton_poi_fused_native_dropout_backward_view_1", Elementwise),
+            ("triton_red_fused_native_dropout_backward_sum_view_2", Reduce),
         ] {
             assert_eq!(classify(name).map(|(c, _)| c), Some(category), "{name}");
         }

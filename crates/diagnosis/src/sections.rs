@@ -130,8 +130,11 @@ impl Diagnosis {
             "First record again, after a few warm-up iterations: what a first run waits for does not show how to shorten later ones."
         } else if self.further().0.iter().any(|finding| finding.bound_ns.is_some()) {
             "No remedy is known for the run as a whole. The findings show what single changes could save."
+        } else if self.pauses() {
+            "No action has a gain that can be computed from this file. Most idle time is pauses between queued kernels: fewer kernels \
+             (fusion), and with CUDA programmatic dependent launch, make it less."
         } else if self.loses_time() {
-            "None of the known remedies applies to this trace. The wall time shows where its time goes."
+            "No known remedy has a gain of 1% or more that can be computed from this file. The wall time shows where its time goes."
         } else {
             only_faster(self.platform)
         }
@@ -145,6 +148,21 @@ impl Diagnosis {
         };
         self.findings.iter().any(|finding| finding.bound_ns.is_some_and(|ns| ns > 0))
             || self.bars().any(|(_, rows)| lost(rows))
+    }
+
+    /// Whether pauses between queued kernels are most of the idle time, and worth a word.
+    fn pauses(&self) -> bool {
+        let sum = |rows: &[WallRow], only: bool| {
+            let rows = rows.iter().filter(|row| row.part.is_idle());
+            let rows = rows.filter(|row| !only || row.part == WallPart::Between);
+            rows.map(|row| row.share_pct).sum::<f64>()
+        };
+        let mut bars = self.bars().peekable();
+        bars.peek().is_some()
+            && bars.all(|(_, rows)| {
+                let between = sum(rows, true);
+                between >= crate::LEAST_PCT && between * 2.0 >= sum(rows, false)
+            })
     }
 
     /// Whether the GPUs are idle for most of the time: what they do in the rest matters little.

@@ -5,7 +5,7 @@
 mod common;
 
 use common::{diagnosis, launch};
-use diagnosis::{Diagnosis, Finding, WallPart};
+use diagnosis::{Confidence, Diagnosis, Finding, WallPart};
 use fixture::{Fixture, kernel, slice};
 
 const MS: i64 = 1_000_000;
@@ -366,6 +366,60 @@ fn a_little_exposed_communication_is_said() {
     assert!(finding.observation.contains("for 500 µs (2.4% of its span)"), "{finding:?}");
     assert_eq!(finding.bound_ns, Some(500_000));
     assert!(found(&with(100_000), "M10").is_empty());
+}
+
+/// Sixty graph launches of 20 kernels of 10 us, with so long a pause from one to the next; the calls return `returned_us` after the first
+/// kernel starts.
+fn graphs(pause_us: i64, returned_us: i64) -> Diagnosis {
+    let mut fixture = Fixture::default();
+    let mut at = 0;
+    for n in 0..60 {
+        let call = slice("cuda_runtime", "cudaGraphLaunch").on(1, 1).link(n + 1);
+        fixture.push(call.at(at, (5 + returned_us) * 1_000));
+        at += 5_000;
+        for _ in 0..20 {
+            fixture.push(kernel("triton_poi_fused_add_0").at(at, 10_000).link(n + 1));
+            at += (10 + pause_us) * 1_000;
+        }
+    }
+    diagnosis(fixture)
+}
+
+#[test]
+fn pauses_from_kernel_to_kernel_are_neither_late_launches_nor_held_up() {
+    let pauses = graphs(4, 100);
+    let [gaps] = found(&pauses, "M4")[..] else { panic!("{:?}", pauses.findings) };
+    assert_eq!(gaps.verdict, "queued");
+    assert!(gaps.observation.contains("for 4.56 ms it had"), "{}", gaps.observation);
+    assert!(gaps.meaning.starts_with("Most of it are the pauses"), "{}", gaps.meaning);
+    assert!(pauses.actions.is_empty(), "{:?}", pauses.actions);
+    let told = pauses.without_actions();
+    assert!(told.contains("pauses between queued kernels: fewer kernels"), "{told}");
+    // Without pauses nothing is said of them.
+    let none = graphs(0, 100);
+    assert!(!none.without_actions().contains("pauses"), "{}", none.without_actions());
+}
+
+#[test]
+fn how_far_launches_of_unknown_communication_differ_is_told() {
+    let with = |longest_us: i64| {
+        let mut fixture = Fixture::default();
+        for n in 0..40_i64 {
+            let at = n * MS;
+            launch(&mut fixture, "gemm", 2 * n + 1, at, at + 4_000, 300_000);
+            let ns = if n % 2 == 0 { 100_000 } else { longest_us * 1_000 };
+            let name = "void deep_ep::intranode::combine<__nv_bfloat16, 8, 768>(void*)";
+            launch(&mut fixture, name, 2 * n + 2, at + 3_000, at + 304_000, ns);
+        }
+        let diagnosis = diagnosis(fixture);
+        let [finding] = found(&diagnosis, "M10")[..] else { panic!("{:?}", diagnosis.findings) };
+        (finding.confidence, finding.meaning.clone())
+    };
+    let (confidence, far) = with(600);
+    assert_eq!(confidence, Confidence::Low, "all of it may be waiting");
+    assert!(far.contains("40 launches of deep_ep::intranode::combine<__nv_bfloat16, 8, 768> take 100 µs to 600 µs (5th and"), "{far}");
+    let (_, near) = with(200);
+    assert!(near.starts_with("Part of it may be waiting for other ranks: only"), "{near}");
 }
 
 #[test]

@@ -102,8 +102,8 @@ pub(crate) struct Host {
     pub(crate) waits: Vec<Wait>,
     /// Ops of [`LONG_OP_NS`] or more in which nothing is launched, by thread and start: they work on tensors of the CPU.
     on_cpu: Vec<Wait>,
-    /// Starts of calls that give memory back to the driver, sorted.
-    pub(crate) frees: Vec<i64>,
+    /// Calls that give memory back to the driver, sorted.
+    pub(crate) frees: Vec<Interval>,
     /// Whether a profiler step after the first is recorded: the run is warm.
     pub(crate) warm: bool,
 }
@@ -281,7 +281,7 @@ struct Found {
     /// By name.
     calls: Vec<Calls>,
     waits: Vec<Wait>,
-    frees: Vec<i64>,
+    frees: Vec<Interval>,
     long_ops: Vec<Wait>,
     launches: Vec<(TrackId, i64)>,
     long_launches: Vec<LongLaunch>,
@@ -379,7 +379,7 @@ impl Found {
             self.launches.push((trace.track(row), start));
         }
         if name.frees {
-            self.frees.push(start);
+            self.frees.push(times);
         }
         if name.blocks {
             self.add(Cover::BlockingCopy, times);
@@ -439,10 +439,22 @@ impl Found {
         trace::sort(&mut waits);
         trace::sort(&mut frees);
         let mut covers = covers.map(Collector::union);
+        let launching = launching(launches);
+        let overhead = &mut covers[Cover::Overhead as usize];
+        *overhead = without(overhead, &launching);
         let own = without(&covers[Cover::Importing as usize], &covers[Cover::Profiler as usize]);
         covers[Cover::Importing as usize] = own;
         Host { covers, waits, on_cpu, frees, warm }
     }
+}
+
+/// When launches follow each other on a thread: what the profiler does meanwhile, on a thread that it does not record, holds up none of them.
+fn launching(launches: Vec<(TrackId, i64)>) -> Vec<Interval> {
+    let pairs = launches.windows(2).filter_map(|pair| {
+        let [(track, from_ns), (on, to_ns)] = pair else { return None };
+        (track == on && to_ns.saturating_sub(*from_ns) < LONG_NS).then_some((*from_ns, *to_ns))
+    });
+    union(pairs.collect())
 }
 
 /// The call of a copy from or to the host.

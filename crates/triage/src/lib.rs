@@ -273,7 +273,7 @@ pub fn triage_kept(
     let mut takeaways = takeaways::takeaways(&tables, &seen, limits.as_ref(), idle);
     // (What is captured does not run: the few slices between captures are no picture of the run.)
     if coverage.only_captures {
-        takeaways = vec![CAPTURES.to_owned()];
+        takeaways = vec![captured(&coverage)];
     }
     let plain = tables.plain_products.as_ref().filter(|plain| plain.is_told());
     takeaways.extend(plain.map(PlainProducts::text));
@@ -373,7 +373,23 @@ fn counted(wanted: &Options, before: &BeforeWindowSlices, of_step: bool) -> Opti
 }
 
 /// What is said of a recording in which most launches are captured.
-const CAPTURES: &str = "Graphs are captured in this recording, and captured work does not run: shares of time are not meaningful here. Record replays of the graphs instead.";
+fn captured(coverage: &Coverage) -> String {
+    const CAPTURES: &str = "Graphs are captured in this recording, and captured work does not run:";
+    // (What is replayed runs as it would without the capture.)
+    match timeline::percent(coverage.graph_ns, coverage.total_ns) {
+        share if share >= LEAST_REPLAYED_PCT => format!(
+            "{CAPTURES} shares of the GPU span are not meaningful here. Graphs are replayed, too: their kernels take {} ({} of GPU time).",
+            ::report::units::time(coverage.graph_ns),
+            ::report::units::percent(share)
+        ),
+        _ => format!(
+            "{CAPTURES} shares of time are not meaningful here. Record replays of the graphs instead."
+        ),
+    }
+}
+
+/// From this share of GPU time on, replays are part of the recording, in percent.
+const LEAST_REPLAYED_PCT: f64 = 10.0;
 
 /// What times in a file are told from: its first event, that of the whole file for a part of one.
 #[must_use]

@@ -96,7 +96,7 @@ impl WallPart {
         match self {
             Self::Compute => "Compute",
             Self::Communication => "Exposed communication",
-            Self::Copies => "Exposed copies",
+            Self::Copies => "Exposed copies and fills",
             Self::DataLoading => "Idle: data loading",
             Self::HostCompute => "Idle: CPU work",
             Self::Launch => "Idle: gaps between launches",

@@ -332,10 +332,12 @@ impl Wall {
         trace::sort(&mut self.allocating_ns);
     }
 
-    /// Launch calls that wait because the queue of the device is full.
+    /// Launch calls that wait because the queue of the device is full. (What one call launches waits for nothing of itself: a graph of many
+    /// kernels takes long to launch.)
     #[inline(never)]
     fn add_full_queues(&mut self, gpu: &Gpu<'_>, ends: &Ends, calls: &[Call]) {
-        for (_, begun_ns, launch, at) in calls {
+        let firsts = calls.chunk_by(|one, next| one.2 == next.2).filter_map(|own| own.first());
+        for (_, begun_ns, launch, at) in firsts {
             let until_ns = gpu.trace.end_ns(*launch);
             let queued = (*at as usize).saturating_sub(ends.n_until(until_ns));
             if until_ns.saturating_sub(*begun_ns) >= BLOCKED_LAUNCH_NS && queued >= FULL_QUEUE {

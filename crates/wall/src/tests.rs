@@ -366,6 +366,30 @@ fn a_cpu_that_waits_for_the_workers_of_a_loader_has_no_lead() {
     assert!(!loaded("another range").one_off.is_empty());
 }
 
+/// A graph of 250 kernels, which takes 2 ms to launch, and a kernel that the CPU launches after work of its own, when the graph is done.
+fn long_graph(work_us: i64) -> Wall {
+    let mut fixture = Fixture::default();
+    let launch = slice("cuda_runtime", "cudaGraphLaunch").on(1, 1).link(1);
+    fixture.push(launch.at(0, 2_000 * US));
+    for nth in 0..250 {
+        fixture.push(kernel("k").at((100 + nth * 50) * US, 50 * US).link(1));
+    }
+    let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).link(2);
+    fixture.push(launch.at((2_000 + work_us) * US, US));
+    fixture.push(kernel("k").at((2_010 + work_us) * US, 10 * US).link(2));
+    let trace = fixture.finish();
+    let before = BeforeWindowSlices::of(&trace);
+    let gpu = Gpu::new(&trace, catalog::Platform::Cuda, &before, &Options::default());
+    Wall::of(&gpu, &Launches::of(&gpu), Lost::default())
+}
+
+#[test]
+fn the_launch_of_a_long_graph_waits_for_nothing_of_it() {
+    let gone: Vec<(u32, i64)> = (0..250).map(|slice| (slice, 20 * US)).collect();
+    let wall = long_graph(20_000);
+    assert!(wall.saved_ns(&gone) < 10 * US, "the CPU comes when it comes");
+}
+
 #[test]
 fn without_launches_nothing_limits_it() {
     let mut fixture = Fixture::default();

@@ -19,8 +19,7 @@ fn meaning(facts: &Facts<'_>) -> String {
             time(first_ns),
             time(later_ns)
         ),
-        None => "This is a first run: later steps do not wait for this. Warm up before profiling; only kernel times carry over to later \
-                 steps."
+        None => "This is a first run: later steps do not wait for this. Warm up before profiling."
             .to_owned(),
     }
 }

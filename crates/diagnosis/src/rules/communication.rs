@@ -2,10 +2,14 @@
 
 mod excess;
 
+use std::collections::BTreeMap;
+
 use host::links::GpuSlice;
 use ranks::{Matched, Waits};
+use report::short_name;
 use report::units::{count, percent, plural, time};
 use timeline::intervals::{Interval, both, length, union, without};
+use trace::StringId;
 use triage::WallPart;
 
 use self::excess::{Excess, excess};
@@ -19,6 +23,11 @@ const LEAST_SHARE: f64 = 0.05;
 const LITTLE_SHARE: f64 = 0.01;
 /// A collective below this is mostly latency: NVLink moves 20 MB in that time.
 const SHORT_NS: i64 = 50_000;
+/// The tails of the launches of a kernel, and how far those between them differ where that is much.
+const TAILS: usize = 20;
+const FAR: i64 = 3;
+/// Letters of a kernel's name.
+const NAME: usize = 60;
 /// Of the exposed time: a smaller difference between equal collectives is not worth a word.
 const LEAST_EXCESS: f64 = 0.1;
 
@@ -48,7 +57,7 @@ fn of_device(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
     let compute_ns = device.exposed_compute();
     let bound = transfer.min(compute_ns).min(sooner_ns);
     let limited = limited(bound, (sooner_ns, told.left_out.is_empty()), transfer);
-    let meaning = told.meaning(facts, (exposed, compute_ns, bound), &limited);
+    let meaning = told.meaning((facts, device), (exposed, compute_ns, bound), &limited);
     // (Of little, most has to be.)
     let is_transfer = match is_much {
         true => transfer as f64 >= LEAST_SHARE * span as f64,
@@ -65,7 +74,12 @@ fn of_device(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
     Some(
         Finding::fact(Rule::Communication, verdict, text)
             .level(Level::of_share(share))
-            .confidence(if is_estimate { Confidence::Medium } else { Confidence::High })
+            .confidence(match is_estimate {
+                true => Confidence::Medium,
+                // (All of it may be waiting.)
+                false if !told.is_known() => Confidence::Low,
+                false => Confidence::High,
+            })
             .on(device.name)
             .bound(bound)
             .means(meaning)
@@ -131,7 +145,7 @@ impl<'f> Told<'f> {
     /// `limited` is what limits the bound.
     fn meaning(
         &self,
-        facts: &Facts<'_>,
+        (facts, device): (&Facts<'_>, &Device<'_>),
         (exposed, compute_ns, bound): (i64, i64, i64),
         limited: &str,
     ) -> String {
@@ -147,7 +161,7 @@ impl<'f> Told<'f> {
             }
             (None, Some(slow), _) => slow.sentence(given(facts)),
             (None, None, Some(excess)) => excess.sentence(),
-            (None, None, None) => unmatched(facts),
+            (None, None, None) => unmatched(facts, device),
         };
         let rate = self.rate.as_ref().map(Rate::sentence);
         let held = self.held.as_ref().map(Held::sentence);
@@ -199,11 +213,34 @@ fn is_worth_a_word(device: &Device<'_>) -> bool {
 }
 
 /// That nothing is known of what the other ranks do then, and why.
-fn unmatched(facts: &Facts<'_>) -> String {
-    match given(facts) {
-        None => "Part of it may be waiting for other ranks: only their traces show it.".to_owned(),
-        Some(given) => format!("Part of it may be waiting for other ranks. {given}"),
+fn unmatched(facts: &Facts<'_>, device: &Device<'_>) -> String {
+    let waits = "Part of it may be waiting for other ranks";
+    match (given(facts), spread(facts, device)) {
+        (Some(given), _) => format!("{waits}. {given}"),
+        (None, Some(spread)) => format!("{waits}: {spread}. Only the other traces show how much."),
+        (None, None) => format!("{waits}: only their traces show it."),
     }
+}
+
+/// How far the launches of the kernel with most time in communication differ, where they differ much.
+fn spread(facts: &Facts<'_>, device: &Device<'_>) -> Option<String> {
+    let mut times: BTreeMap<StringId, Vec<i64>> = BTreeMap::new();
+    for one in facts.gpu.on(device.id()).filter(|one| one.is_communication) {
+        times.entry(facts.trace.name(one.slice.row)).or_default().push(one.slice.dur_ns());
+    }
+    let (name, mut times) = times.into_iter().max_by_key(|(_, times)| times.iter().sum::<i64>())?;
+    trace::sort(&mut times);
+    let tail = times.len() / TAILS;
+    let (fast, slow) = (*times.get(tail)?, *times.get(times.len() - 1 - tail)?);
+    (tail > 0 && slow >= fast.saturating_mul(FAR)).then(|| {
+        format!(
+            "{} launches of {} take {} to {} (5th and 95th percentile)",
+            count(times.len() as u64),
+            short_name(facts.trace.strings.get(name), NAME),
+            time(fast),
+            time(slow)
+        )
+    })
 }
 
 /// That the traces of other ranks tell nothing of this one, where they are given, and why.

@@ -68,14 +68,15 @@ fn gaps(facts: &Facts<'_>, device: &Device<'_>, held_is_told: bool) -> Option<Fi
     }
     let gaps = &device.gaps.all;
     let (_, busy) = device.busy()?;
+    let Split { host_ns, queued_ns, between_ns } = Split::of(device, gaps);
     let observation = format!(
         "{} has {} gaps of {} in all{}: for {} of it the CPU had not launched the next work, for {} it had.",
         device.title(),
         count(gaps.n as u64),
         time(gaps.total_ns),
         lengths(gaps),
-        time(gaps.host_ns),
-        time(gaps.queued_ns),
+        time(host_ns),
+        time(queued_ns),
     );
     let three: Vec<_> = gaps.ten.iter().take(3).collect();
     let in_calls = three.len() == 3
@@ -97,10 +98,12 @@ fn gaps(facts: &Facts<'_>, device: &Device<'_>, held_is_told: bool) -> Option<Fi
         finding("in_calls")
             .level(Level::of_share(share))
             .means(format!("The three longest lie in one call each: {}.", names.join(", ")))
-    } else if part(gaps.host_ns) {
+    } else if part(host_ns) {
         // (Why, and where, the rules on launches and on the CPU say.)
         finding("host_caused")
-    } else if part(gaps.queued_ns) {
+    } else if part(queued_ns) && part(between_ns) {
+        finding("queued").means("Most of it are the pauses from one queued kernel to the next: fewer kernels (fusion) make fewer of them.")
+    } else if part(queued_ns) {
         finding("queued").confidence(Confidence::Medium).means(if held_is_told { "" } else { HELD })
     } else if part(gaps.no_launch_ns) {
         finding("no_launch")
@@ -112,9 +115,35 @@ fn gaps(facts: &Facts<'_>, device: &Device<'_>, held_is_told: bool) -> Option<Fi
     Some(
         finding
             .with(path.clone(), "gaps", count(gaps.n as u64))
-            .with(path.clone(), "before the launch", time(gaps.host_ns))
+            .with(path.clone(), "before the launch", time(host_ns))
             .with(path, "share of the window", percent(100.0 * share)),
     )
+}
+
+/// How the time of gaps divides.
+struct Split {
+    /// The next work was not launched yet.
+    host_ns: i64,
+    /// It was.
+    queued_ns: i64,
+    /// Of that, what the device takes from one kernel to the next.
+    between_ns: i64,
+}
+
+impl Split {
+    /// As the bar of the wall time has it, where that is of the same gaps: a kernel of a graph that runs is launched, whether the call has
+    /// returned or not.
+    fn of(device: &Device<'_>, gaps: &host::gaps::Gaps) -> Self {
+        let ns = |part: WallPart| device.wall(part).map_or(0, |row| row.total_ns);
+        let parts = WallPart::ALL.into_iter().filter(|part| part.is_idle());
+        let idle_ns: i64 = parts.map(ns).sum();
+        if gaps.no_launch_ns > 0 || idle_ns != gaps.total_ns {
+            return Self { host_ns: gaps.host_ns, queued_ns: gaps.queued_ns, between_ns: 0 };
+        }
+        let between_ns = ns(WallPart::Between);
+        let queued_ns = between_ns + ns(WallPart::Queued) + ns(WallPart::Start);
+        Self { host_ns: idle_ns - queued_ns, queued_ns, between_ns }
+    }
 }
 
 /// Whether a few long gaps make up the time, or many short ones.

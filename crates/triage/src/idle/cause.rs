@@ -116,9 +116,9 @@ pub(crate) fn explain(
     let (cause, own) = largest(dealt)?;
     let times = times_of(cause, own, idle, host, gaps);
     let loader_ns = length(&both(&idle.idle, host.cover(Cover::DataLoader)));
-    let within = |ns: &&i64| {
-        let before = idle.idle.partition_point(|(from, _)| from <= *ns);
-        before.checked_sub(1).is_some_and(|at| **ns < idle.idle[at].1)
+    let within = |call: &&Interval| {
+        let first = idle.idle.partition_point(|(_, to)| *to <= call.0);
+        idle.idle.get(first).is_some_and(|(from, _)| *from < call.1)
     };
     let n_frees = host.frees.iter().filter(within).count() as u64;
     let (of_steps, warm) = (idle.of_steps, host.warm);

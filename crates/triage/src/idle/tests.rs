@@ -384,6 +384,41 @@ fn an_allocator_that_gives_memory_back_is_told() {
 }
 
 #[test]
+fn a_call_that_gives_memory_back_and_began_before_the_gpu_was_idle_counts() {
+    let mut fixture = Fixture::default();
+    let cpu = |raw_category, name| slice(raw_category, name).on(1, 1);
+    fixture.push(kernel("sgemm").at(0, 10 * MS));
+    for n in 0..16_i64 {
+        fixture.push(cpu("cuda_runtime", "cudaFree").at((8 + 7 * n) * MS, 7 * MS));
+    }
+    fixture.push(cpu("cuda_runtime", "cudaLaunchKernel").at(130 * MS, 1000).link(1));
+    fixture.push(kernel("sgemm").at(130 * MS + 2000, 10 * MS).link(1));
+    let first = takeaways_of(fixture).remove(0);
+    assert!(first.contains("with 16 calls that return memory to the driver"), "{first}");
+}
+
+/// Kernels of 2 us that the CPU launches 100 us apart, with overhead of the profiler around those from 5 to 15 ms.
+fn launched_in_overhead(every_us: i64) -> (Cause, i64) {
+    let mut fixture = Fixture::default();
+    for nth in 0..20 * MS / (every_us * 1000) {
+        let (at, link) = (nth * every_us * 1000, nth + 1);
+        let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1);
+        fixture.push(launch.at(at, 5_000).link(link));
+        fixture.push(kernel("k").at(at + 6_000, 2_000).link(link));
+    }
+    fixture.push(slice("overhead", "Activity Buffer Request").on(9, 0).at(5 * MS, 10 * MS));
+    cause_of(fixture)
+}
+
+#[test]
+fn overhead_of_the_profiler_in_which_the_cpu_launches_holds_nothing_up() {
+    assert_eq!(launched_in_overhead(100).0, Cause::Paced);
+    let (cause, ns) = launched_in_overhead(5_000);
+    assert_eq!(cause, Cause::Overhead, "one every 5 ms is no pace");
+    assert!((9 * MS..10 * MS).contains(&ns), "{ns}");
+}
+
+#[test]
 fn a_gap_is_split_at_the_end_of_the_launch() {
     // The CPU runs Python until 40 ms and launches; the kernel begins at 70 ms.
     let mut fixture = Fixture::default();

@@ -116,6 +116,32 @@ fn coverage(formal: &Trace, captures: &[&Trace], details: &[CaptureFacts]) -> Co
 }
 
 #[test]
+fn a_capture_whose_graph_is_replayed_in_the_file_is_no_reason_to_record_again() {
+    let first = |replay: bool| {
+        let mut fixture = Fixture::default();
+        let call = |name, at| slice("cuda_runtime", name).on(1, 1).at(at, 1);
+        fixture.push(call("cudaStreamBeginCapture", 1));
+        for n in 0..9_i64 {
+            fixture.push(call("cudaLaunchKernel", 10 + n * 10).link(n + 1));
+        }
+        fixture.push(call("cudaStreamEndCapture", 800));
+        fixture.push(call("cudaLaunchKernel", 1_000).link(20));
+        fixture.push(kernel("gemm").at(1_010, 3_000).link(20));
+        if replay {
+            fixture.push(call("cudaGraphLaunch", 6_000).link(21));
+            fixture.push(kernel("attention").at(6_010, 1_000).link(21));
+        }
+        let report = triage(&fixture.finish(), &TriageOptions::default(), &Sources::default());
+        report.takeaways[0].clone()
+    };
+    let alone = first(false);
+    assert!(alone.contains("Record replays of the graphs instead."), "{alone}");
+    let both = first(true);
+    assert!(both.contains("their kernels take 1.00 µs (25.0% of GPU time)"), "{both}");
+    assert!(!both.contains("instead"), "{both}");
+}
+
+#[test]
 fn the_capture_with_the_same_number_of_launches_is_used() {
     let (two, three) = (unnamed(2, None), unnamed(3, None));
     let found = coverage(&formal("32", &["a", "b"]), &[&three, &two], &[]);
