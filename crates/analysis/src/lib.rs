@@ -217,9 +217,9 @@ fn steps_section(steps: &[StepRow], step_facts: &StepFacts) -> Section {
     let mut list = Section::new("steps", "Steps");
     list.intro.extend(step_facts.sentences());
     let summary = step_summary(steps, step_facts);
+    // Of one step the list says it, and of several the summary.
+    let one_each = summary.iter().all(|row| row.n_steps == 1);
     if !summary.is_empty() {
-        // Of one step the list says it.
-        let one_each = summary.iter().all(|row| row.n_steps == 1);
         let summary = Table::of("step-summary", "Step durations", &summary);
         list.tables.push(summary.only_on_page(one_each));
     }
@@ -227,7 +227,7 @@ fn steps_section(steps: &[StepRow], step_facts: &StepFacts) -> Section {
         Table::of("steps", "Profiler steps", steps)
             .preview(PREVIEW)
             .when_empty("No steps of the profiler were recorded.")
-            .only_on_page(steps.is_empty()),
+            .only_on_page(steps.is_empty() || !one_each),
     );
     list
 }

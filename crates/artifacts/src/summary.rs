@@ -215,6 +215,7 @@ fn reproduction(metadata: &ProfileMetadata) -> Section {
             sha256: source.sha256.clone(),
         })
         .collect();
-    section.tables.push(Table::of("sources", "Sources", &rows));
+    // (One file is the one that was asked for; artifacts have its digest.)
+    section.tables.push(Table::of("sources", "Sources", &rows).only_on_page(rows.len() == 1));
     section
 }

@@ -86,9 +86,10 @@ impl RunRanks {
         paths
     }
 
-    /// The file of the rank for which the others wait, where that costs them much: its own trace says why. Of the run with the most ranks.
-    fn late(&self) -> Option<&Path> {
-        Some(self.paths.get(self.runs.largest()?.late_file()?)?.as_path())
+    /// The rank for which the others wait, and whether that costs them much: its own trace says why. Of the run with the most ranks.
+    fn late(&self) -> Option<(i64, bool)> {
+        let (file, costs_much) = self.runs.largest()?.latest_file()?;
+        Some((rank_of(self.paths.get(file)?)?, costs_much))
     }
 
     fn file(&self, path: &Path) -> Option<usize> {
@@ -144,8 +145,14 @@ pub fn chosen(
     let found = RunRanks::of(&traces::ranks_of(&paths), ranks);
     let paths = if ranks == Ranks::Lowest { found.of_largest(paths) } else { paths };
     if ranks == Ranks::Lowest
-        && let Some(rank) = found.late().and_then(rank_of)
+        && let Some((rank, costs_much)) = found.late()
     {
+        if !costs_much {
+            eprintln!(
+                "the others wait for rank {rank}, which costs each less than a tenth of its kernels' time: --rank {rank} shows why"
+            );
+            return Ok((traces::one_if_json(ranks, paths, json)?, found));
+        }
         let n = paths.iter().filter(|path| rank_of(path).is_some()).count();
         ranks = Ranks::Near(rank);
         eprintln!(

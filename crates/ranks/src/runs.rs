@@ -130,11 +130,11 @@ impl<'a> OneRun<'a> {
         self.run.members.contains(&file)
     }
 
-    /// The file of the rank for which the others wait, as the sentence says it, where that costs one of them a tenth of its kernels' time
-    /// or more: so much sooner would it be done if the late rank came no later than the next to last. (Long waits cost nothing where the
-    /// launches of those that wait come as late.)
+    /// The file of the rank for which the others wait, as the sentence says it, and whether that costs one of them a tenth of its kernels'
+    /// time or more: so much sooner would it be done if the late rank came no later than the next to last. (Long waits cost nothing where
+    /// the launches of those that wait come as late.)
     #[must_use]
-    pub fn late_file(&self) -> Option<usize> {
+    pub fn latest_file(&self) -> Option<(usize, bool)> {
         let ranks = self.ranks();
         let matched = Matched::of_all(&ranks, self.known(), None);
         let (late, _) = matched.latest()?;
@@ -144,8 +144,8 @@ impl<'a> OneRun<'a> {
             let saves_ns = wait.map_or(0, |wait| wait.saves_ns.unwrap_or(wait.ns));
             saves_ns > 0 && saves_ns.saturating_mul(LEAST_SAVED_PART) >= length(&busy)
         };
-        ranks.iter().any(is_costly).then_some(())?;
-        self.run.members.iter().copied().find(|at| self.files[*at].name == late)
+        let file = self.run.members.iter().copied().find(|at| self.files[*at].name == late)?;
+        Some((file, ranks.iter().any(is_costly)))
     }
 
     /// What the rank of the file that is told of waits for the others, as that of its device.

@@ -141,24 +141,24 @@ fn all_to_alls_of_send_and_receive_kernels_are_matched_by_the_call_around_their_
         let ranks = [0, 1, 2].map(|rank| exchanges(rank, (call, ahead), 400, (None, 0)));
         let runs = Runs::of(&ranks[..]);
         let run = runs.largest().expect("they are of one run");
-        (run.section().intro, run.late_file())
+        (run.section().intro, run.latest_file())
     };
     for call in ["nccl:all_to_all", "c10d::alltoall_base_"] {
         let (said, late) = run(call, true);
         let most = "The other ranks wait for rank 2, the last to join 5 of 8 collectives: 2.00 ms.";
         assert!(said.len() == 1 && said[0].starts_with(most), "{call}: {said:?}");
-        assert_eq!(late, Some(2), "the report is of the rank that the sentence names");
+        assert_eq!(late, Some((2, true)), "the report is of the rank that the sentence names");
     }
     // Those that wait launch as late themselves: the sentence says so, and no rank is worth more than another one.
     let (said, late) = run("nccl:all_to_all", false);
     let costs = "Without the waiting a rank would finish at most 40.0 µs sooner";
     assert!(said.len() == 1 && said[0].contains(costs), "{said:?}");
-    assert_eq!(late, None);
+    assert!(!late.is_some_and(|(_, costs_much)| costs_much), "{late:?}");
     // Pairs that send and receive, as in a pipeline, are none.
     let (said, late) = run("nccl:send 0->1", true);
     let few = "The other ranks wait for rank 1, the last to join 3 of 3 collectives: 90.0 µs.";
     assert!(said.len() == 1 && said[0].starts_with(few), "{said:?}");
-    assert_eq!(late, Some(1));
+    assert_eq!(late, Some((1, true)));
 }
 
 #[test]

@@ -56,18 +56,19 @@ impl RepairReport {
         let damaged = !plan.is_identity() || is_damaged_gzip(decoded);
         // Of a file without problems the verdict says all.
         let is_whole = !damaged && plan.before.is_clean() && text.is_none();
-        let lanes = lanes(trace, plan);
-        let no_lane = lanes.is_empty();
         Self {
             damaged,
             verdict: verdict(plan, &text, is_damaged_gzip(decoded)),
-            predictions: predictions(plan, &text).only_on_page(is_whole),
+            // (Of slices that cross, the verdict says it all.)
+            predictions: predictions(plan, &text)
+                .only_on_page(is_whole || crosses_only(plan, &text)),
             drops_before: plan.before.drops_v51_v56(),
             drops_after: plan.after.drops_v51_v56(),
             clean_after: plan.after.is_clean(),
             time_base: time_base(trace, plan),
             rules: rules(plan).only_on_page(is_whole),
-            lanes: lanes.only_on_page(no_lane),
+            // (Their names tell them in the repaired file.)
+            lanes: lanes(trace, plan).only_on_page(true),
             log: log(trace, plan),
             n_changes: plan.changes().len() as u64,
             impossible: impossible(trace, plan),
@@ -281,6 +282,12 @@ fn describe(prediction: &Prediction, one: &str, many: &str) -> String {
     say(*flows_without_direction, "arrow without a direction", "arrows without a direction");
     say(*misread_times, "time rounded", "times rounded");
     if parts.is_empty() { "every slice shown, no error".to_owned() } else { parts.join("; ") }
+}
+
+/// Whether nothing but slices that cross is wrong with the file.
+fn crosses_only(plan: &RepairPlan, text: &TextFaults) -> bool {
+    let Prediction { crossing_slices, .. } = plan.before;
+    crossing_slices > 0 && text.is_none() && !describe(&plan.before, "", "").contains("; ")
 }
 
 fn rules(plan: &RepairPlan) -> Table {

@@ -195,6 +195,7 @@ impl Wall {
         let loads = wall.add_loader(gpu);
         let mut all = wall.add_pauses(gpu, extent.span_ns(), &loads);
         let ends = Ends::of(gpu);
+        wall.add_synchronisations(gpu, &ends);
         wall.add_spacing(gpu, launches, &ends);
         all.extend(lost.blocked.iter().chain(lost.set_up));
         wall.unreal = percent(length(lost.blocked), extent.span_ns()) >= UNREAL_PCT;
@@ -204,7 +205,6 @@ impl Wall {
         wall.earlier = percent(length(&[earlier]), extent.span_ns()) >= EARLIER_PCT;
         all.extend(Some(earlier).filter(|_| wall.earlier));
         wall.span_ns = extent.span_ns().saturating_sub(length(&union(all))).max(0);
-        wall.add_synchronisations(gpu, &ends);
         trace::sort(&mut wall.waits);
         wall
     }

@@ -347,9 +347,15 @@ impl Wall {
     }
 
     /// Waits that no call shows: a thread launches nothing for long, and then just after the GPU is done. `calls` are
-    /// sorted.
+    /// sorted. (Where a call shows that the CPU waited then, it worked before that call.)
     #[inline(never)]
     fn add_unrecorded_waits(&mut self, gpu: &Gpu<'_>, ends: &Ends, calls: &[Call]) {
+        let mut known: Vec<i64> = self.waits.iter().map(|wait| wait.until_ns).collect();
+        trace::sort(&mut known);
+        let is_known = |from_ns: i64, to_ns: i64| {
+            let first = known.partition_point(|until_ns| *until_ns < from_ns);
+            known.get(first).is_some_and(|until_ns| *until_ns <= to_ns)
+        };
         for pair in calls.windows(2) {
             let [(track, _, before, _), (on, until_ns, launch, next)] = pair else { continue };
             let begun_ns = gpu.trace.end_ns(*before);
@@ -361,7 +367,8 @@ impl Wall {
             }
             let most_ns = MOST_AFTER_NS.min(quiet_ns / 10);
             let soon = |wait: &Wait| {
-                until_ns.saturating_sub(begun_ns.saturating_add(wait.waited_ns)) <= most_ns
+                let end_ns = begun_ns.saturating_add(wait.waited_ns);
+                until_ns.saturating_sub(end_ns) <= most_ns && !is_known(end_ns, *until_ns)
             };
             self.waits.extend(ends.awaited(begun_ns, *until_ns).filter(soon));
         }

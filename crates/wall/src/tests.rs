@@ -366,6 +366,18 @@ fn a_cpu_that_waits_for_the_workers_of_a_loader_has_no_lead() {
     assert!(!loaded("another range").one_off.is_empty());
 }
 
+#[test]
+fn what_the_cpu_does_before_it_waits_is_no_wait() {
+    // Ten milliseconds of work on the GPU; the CPU launches more when they are over.
+    let of = |waits: &[(i64, i64)]| {
+        let wall = wall(&[(0, 2, 10_000), (10_020, 10_025, 10)], waits);
+        wall.saved_ns(&[(0, 8_000 * US)]) / US
+    };
+    assert!((8_000..8_010).contains(&of(&[])), "nothing tells what it did: {}", of(&[]));
+    assert!((8_000..8_010).contains(&of(&[(2, 10_005)])), "it waited");
+    assert!((1_000..1_010).contains(&of(&[(9_002, 10_005)])), "it worked for 9 ms");
+}
+
 /// A graph of 250 kernels, which takes 2 ms to launch, and a kernel that the CPU launches after work of its own, when the graph is done.
 fn long_graph(work_us: i64) -> Wall {
     let mut fixture = Fixture::default();
