@@ -68,7 +68,7 @@ families! {
     ] }
     // (The suffix and the prefix of kernels that TensorRT took over from cuBLAS and cuDNN; Myelin is its compiler.)
     TensorRt { "tensorrt", "TensorRT", ["_execute_kernel_trt", "^trt_", "^__myl_", "<cuint8::", "<genericreformat::"] }
-    CuDnn { "cudnn", "cuDNN", ["cudnn", "wgrad_alg#", "dgrad_alg#", "dgrad#d_alg#", "wgrad#d_alg#", "<cask_", "<rnn_", "convolve_sgemm", "<convolve_common_engine", "<converttensor_kernel", "<flip_filter", "<fft2d_r2c_", "<fft2d_c2r_"] }
+    CuDnn { "cudnn", "cuDNN", ["cudnn", "wgrad_alg#", "dgrad_alg#", "dgrad#d_alg#", "wgrad#d_alg#", "<cask_", "<rnn_", "convolve_sgemm", "<convolve_common_engine", "<converttensor_kernel", "<flip_filter", "<fft#d_r2c_", "<fft#d_c2r_", "<pointwise_mult_and_sum_complex"] }
     CuBlas { "cublas", "cuBLAS", [
         "nvjet", "xmma", "cublas", "gemv2", "gemvx", "gemvnsp", "dot_kernel", "reduce_1block", "gemmk1_", "^ampere_",
         "^volta_", "^turing_", "^maxwell_", "^hopper_", "splitkreduce_kernel", "<scal_kernel", "<sgemm_largek_lds64", "<gemmsn_"

@@ -149,7 +149,7 @@ pub fn chosen(
     {
         if !costs_much {
             eprintln!(
-                "the others wait for rank {rank}, which costs each less than a tenth of its kernels' time: --rank {rank} shows why"
+                "the others wait for rank {rank}, which costs each less than a tenth of its kernels' time: --rank {rank} reports on it"
             );
             return Ok((traces::one_if_json(ranks, paths, json)?, found));
         }

@@ -206,6 +206,7 @@ fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
         (Rule::HostBound, "unrecorded") => &["record-ranges"],
         (Rule::LaunchBound | Rule::HostBound, _) if updates_late(facts) => BY_UPDATES,
         (Rule::LaunchBound, _) => BY_LAUNCHES,
+        (Rule::HostBound, "captures_again") => &["graphs-once"],
         (Rule::HostBound, "between_graphs") if schedules_ahead(facts) => &["larger-graphs"],
         (Rule::HostBound, "between_graphs") => &["vllm-async-scheduling", "larger-graphs"],
         // (What the CPU does before the launches is to launch, or little beside it.)

@@ -321,6 +321,29 @@ fn what_the_gpu_stands_still_between_a_wait_and_the_next_graph_is_one_finding() 
 }
 
 #[test]
+fn graphs_that_are_captured_again_are_told_as_such() {
+    let with = |n: i64| {
+        let mut fixture = passes_that_wait(300_000);
+        fixture.push(slice("cpu_op", "aten::mm").at(0, 5_000).on(1, 1));
+        for pass in 0..n {
+            let at = pass * 2_300_000 + 2_050_000;
+            let call = |name, at| slice("cuda_runtime", name).at(at, 2_000).on(1, 1);
+            fixture.push(call("cudaStreamBeginCapture", at));
+            fixture.push(call("cudaStreamEndCapture", at + 50_000));
+        }
+        diagnosis(fixture)
+    };
+    let again = with(3);
+    assert_eq!(verdicts(&again, "M3"), ["captures_again"]);
+    let finding = again.findings.iter().find(|finding| finding.rule.id() == "M3").unwrap();
+    assert!(finding.observation.contains("captures another one, 3 times"), "{finding:?}");
+    assert_eq!(finding.bound_ns, Some(3 * (300_000 + 20_000 - 1_000)));
+    assert_eq!(again.actions[0].remedy, "graphs-once");
+    // One may be of the first iteration.
+    assert_eq!(verdicts(&with(1), "M3"), ["between_graphs"]);
+}
+
+#[test]
 fn equal_collectives_that_differ_tell_how_long_they_wait() {
     let with = |collectives: bool| {
         let mut fixture = Fixture::default();

@@ -171,8 +171,9 @@ impl Unknown {
     fn sentence(self) -> Option<String> {
         (self.n > 0).then(|| {
             format!(
-                "Of the kinds of collectives that were matched, the waits exclude {}, because {} kernels do not run at the same time, or \
-                 end too far apart for so short a wait: a rank waits at most {} there.",
+                "Of the kinds of collectives that were matched, the waits exclude {}, because {} kernels do not run at the same time, \
+                 end too far apart for so short a wait, or wait for several ranks that join together, which need not be of their group: a \
+                 rank waits at most {} there.",
                 plural(self.n as u64, "more call", "more calls"),
                 if self.n == 1 { "its" } else { "their" },
                 time(self.most_ns)
@@ -272,7 +273,8 @@ mod tests {
             Unknown { n: 2, most_ns: 240_000 }.sentence().as_deref(),
             Some(
                 "Of the kinds of collectives that were matched, the waits exclude 2 more calls, because their kernels do not run at the \
-                 same time, or end too far apart for so short a wait: a rank waits at most 240 µs there."
+                 same time, end too far apart for so short a wait, or wait for several ranks that join together, which need not be of their \
+                 group: a rank waits at most 240 µs there."
             )
         );
     }

@@ -109,7 +109,7 @@ impl BeforeWindowSum {
         let told = if self.counted {
             "the tables include them"
         } else {
-            "the tables exclude them, shares of the GPU span include them"
+            "the tables exclude them, the share of time in which the GPU is busy includes them"
         };
         let time = units::time(self.total_ns);
         let since = if of_step { "this step" } else { "profiling" };

@@ -942,6 +942,21 @@ pub(super) const REMEDIES: &[Remedy] = &[
         check: "In a new trace, kernels take longer on average and the GPU's busy share is higher.",
         gates: Gates { executions: &[Execution::Eager, Execution::Compiled], ..OPEN },
     },
+    // (docs.pytorch.org, CUDAGraph Trees: an output that is in use, and a backward pass that has not run, keep a graph from its fast path.)
+    Remedy {
+        id: "graphs-once",
+        what: "graphs that are captured once",
+        action: "Let each graph be captured once: run inference under torch.inference_mode(), or call \
+                 torch.compiler.cudagraph_mark_step_begin() before each iteration. TORCH_LOGS=cudagraphs tells why one is captured anew.",
+        why: "While a graph is captured, the GPU has nothing to run.",
+        check: "In a new trace, no graph is captured after the first iterations.",
+        gates: Gates {
+            platforms: KNOWN_GPU,
+            stacks: OWN_CODE,
+            executions: &[Execution::Graph],
+            ..OPEN
+        },
+    },
     Remedy {
         id: "fixed-sizes",
         what: "an exchange without sizes on the CPU",

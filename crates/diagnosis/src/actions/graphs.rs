@@ -45,12 +45,11 @@ impl Obstacle {
                 }
             ),
             Self::Sizes(n) => format!(
-                "A graph cannot capture this step: the CPU reads from the GPU {} between the launches of an iteration, probably the sizes \
-                 of its all-to-all.",
+                "A graph cannot capture this step: the CPU reads from the GPU {} between the launches, probably the sizes of its all-to-all.",
                 plural(n as u64, "time", "times")
             ),
             Self::OnCpu(n) => format!(
-                "A graph cannot capture this step: the CPU communicates with other ranks {} between the launches of an iteration.",
+                "A graph cannot capture this step: the CPU communicates with other ranks {} between the launches.",
                 plural(n as u64, "time", "times")
             ),
             Self::Reads(n, pct) => format!(

@@ -19,10 +19,12 @@ pub(crate) struct Held<'f> {
 }
 
 impl Held<'_> {
-    pub(crate) fn sentence(&self) -> String {
+    /// `of_rest`: of what is not told to be waiting.
+    pub(crate) fn sentence(&self, of_rest: bool) -> String {
         format!(
-            "For {} of the exposed time a launching thread is in {} or the like, and what comes next is not launched: the bound excludes that.",
+            "For {} of {} a launching thread is in {} or the like, and what comes next is not launched: the bound excludes that.",
             report::units::time(length(&self.times)),
+            if of_rest { "the rest" } else { "the exposed time" },
             self.call
         )
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use host::HostSlice;
 use report::short_name;
 use report::units::{count, percent, time};
-use timeline::intervals::{Interval, without};
+use timeline::intervals::{Interval, length_within, without};
 use triage::WallPart;
 
 use super::Device;
@@ -23,6 +23,9 @@ const GROWS: i64 = 2;
 /// Equal ones differ by no more than this share of the shortest, which is no shorter than that.
 const EQUAL: f64 = 0.02;
 const LEAST_EQUAL_NS: i64 = 10_000_000;
+/// No piece of a gap in pieces is longer than one in so many of all, and an op that begins so often in it is named.
+const PIECES: i64 = 4;
+const OFTEN: u64 = 20;
 /// Characters of a name.
 const NAME: usize = 60;
 
@@ -50,6 +53,9 @@ impl Device<'_> {
             return None;
         }
         let recorded = Recorded::of(self);
+        if let Some(place) = self.silence_in_one_gap(&pauses, ns, &recorded) {
+            return Some(Silence { ns, place, lengths: String::new() });
+        }
         let longest = *pauses.iter().max_by_key(|pause| lasts(pause))?;
         let pauses: Vec<Interval> = pauses
             .into_iter()
@@ -94,6 +100,32 @@ impl Device<'_> {
     }
 }
 
+impl Device<'_> {
+    /// Where most of the time lies in one gap of the device, in pieces between ops that follow each other closely.
+    fn silence_in_one_gap(
+        &self,
+        pauses: &[Interval],
+        ns: i64,
+        recorded: &Recorded<'_>,
+    ) -> Option<String> {
+        let gaps = self.gaps_told();
+        let gap = *gaps.iter().max_by_key(|gap| length_within(pauses, **gap))?;
+        let own_ns = length_within(pauses, gap);
+        let longest_ns = pauses.iter().map(lasts).max()?;
+        let is_one =
+            own_ns as f64 >= ALONE * ns as f64 && longest_ns.saturating_mul(PIECES) < own_ns;
+        let (name, n) = recorded.most_in(&gap).filter(|_| is_one)?;
+        let at = time(gap.0.saturating_sub(triage::zero_ns(self.facts.trace)));
+        Some(format!(
+            "{} of it in one gap of {} that begins {at} into the file, between the ends and starts of short ops, as of {} {}",
+            time(own_ns),
+            time(lasts(&gap)),
+            count(n),
+            short_name(name, NAME)
+        ))
+    }
+}
+
 /// What is recorded on the threads that launch the work of a device.
 struct Recorded<'n> {
     /// Outermost ops and all calls, by end and by start. (A call in an op ends before the op, and begins after it.)
@@ -117,6 +149,16 @@ impl<'n> Recorded<'n> {
             all
         };
         Self { by_end: sorted(|one| one.end_ns), by_start: sorted(|one| one.start_ns) }
+    }
+
+    /// What begins most often in a gap, and how often, where it is often.
+    fn most_in(&self, (from, to): &Interval) -> Option<(&'n str, u64)> {
+        let first = self.by_start.partition_point(|(ns, _)| ns < from);
+        let own = self.by_start[first..].iter().take_while(|(ns, _)| ns < to);
+        let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+        own.for_each(|(_, name)| *counts.entry(name).or_default() += 1);
+        let most = counts.into_iter().max_by_key(|(_, n)| *n)?;
+        (most.1 >= OFTEN).then_some(most)
     }
 
     /// What ends last before a pause, and what begins first after it.

@@ -6,7 +6,7 @@ use host::HostSlice;
 use host::class::Class;
 use host::slices::ThreadId;
 use report::units::{count, percent, plural, time};
-use timeline::intervals::{holds, union};
+use timeline::intervals::{both, holds, length, union};
 use trace::StringId;
 use triage::WallPart;
 
@@ -31,8 +31,14 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let covered = devices.max().unwrap_or_default();
     let steps: i64 = facts.slices.steps.iter().map(host::HostSlice::dur_ns).sum();
     let share = covered as f64 / steps.max(1) as f64;
+    let exposed = facts.devices().map(|device| waits_for_others(facts, &device));
+    let exposed = exposed.max().unwrap_or_default();
+    let others = match exposed {
+        0 => String::new(),
+        ns => format!(", and {} in which the GPU only communicates", time(ns)),
+    };
     let text = format!(
-        "{} driver calls in the steps allocate or free memory ({}); they cover {} of idle time.",
+        "{} driver calls in the steps allocate or free memory ({}); they cover {} of idle time{others}.",
         count(calls.n),
         time(calls.total_ns),
         time(covered)
@@ -60,8 +66,25 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let is_once = verdict == "in_steps" && is_in_first_of_several(facts);
     vec![match is_once {
         true => finding,
-        false => finding.level(Level::of_share(share)).bound(covered).means(meaning),
+        false => finding
+            .level(Level::of_share(share))
+            .bound(covered.saturating_add(exposed))
+            .means(meaning),
     }]
+}
+
+/// How long the device only communicates while a thread that launches its work allocates memory or frees it: what comes next is not launched.
+fn waits_for_others(facts: &Facts<'_>, device: &Device<'_>) -> i64 {
+    let slices = facts.slices;
+    let threads = device.launching_threads();
+    let is_own = |call: &&HostSlice| {
+        matches!(slices.class(call), Class::Malloc | Class::Free)
+            && threads.contains(&slices.thread(call.row))
+    };
+    let calls = slices.calls.iter().filter(is_own).map(HostSlice::interval);
+    let steps = union(slices.steps.iter().map(HostSlice::interval).collect());
+    let calls = both(&union(calls.collect()), &steps);
+    length(&both(&calls, &device.exposed()))
 }
 
 /// Whether the file has several steps of the profiler, and the CPU allocates memory of the driver or frees it in the first one only.

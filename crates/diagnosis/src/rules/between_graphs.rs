@@ -12,6 +12,8 @@ use crate::{Confidence, Facts, Finding, Level, Rule};
 
 /// Passes from which on it is a pattern.
 const LEAST_PASSES: usize = 3;
+/// Captures between runs of graphs from which on it is none of a start.
+const LEAST_AGAIN: usize = 2;
 /// From this share of the window on.
 const LEAST_SHARE: f64 = 0.05;
 /// A shorter wait found its work done.
@@ -29,6 +31,9 @@ struct Between {
 
 /// What the finding says of a device; `None` where there is too little of it.
 pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
+    if let Some(found) = captured_again(facts, device) {
+        return Some(found);
+    }
     let mut between = between(facts, device)?;
     let total_ns = between.total_ns;
     let share = total_ns as f64 / device.without_set_up_ns().max(1) as f64;
@@ -60,8 +65,45 @@ pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
     Some(finding)
 }
 
-fn between(facts: &Facts<'_>, device: &Device<'_>) -> Option<Between> {
-    // When each graph is launched, and when its first work starts.
+/// Graphs that are captured between the runs of others: the recording then is no start of the program.
+fn captured_again(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
+    let begins = facts.slices.calls.iter();
+    let begins = begins.filter(|call| dialect::calls::begins_capture(facts.slices.name(call)));
+    let mut begins: Vec<i64> = begins.map(|call| call.start_ns).collect();
+    trace::sort(&mut begins);
+    let graphs = graphs(facts, device);
+    let windows = graphs.windows(2).filter_map(|pair| {
+        let [(_, before_ns), (_, start_ns)] = pair else { return None };
+        let next = begins.get(begins.partition_point(|ns| ns < before_ns))?;
+        (next < start_ns).then_some((*before_ns, *start_ns))
+    });
+    let windows: Vec<_> = windows.collect();
+    let idle_ns = length(&both(&device.gaps_told(), &windows));
+    let share = idle_ns as f64 / device.without_set_up_ns().max(1) as f64;
+    if windows.len() < LEAST_AGAIN || share < LEAST_SHARE {
+        return None;
+    }
+    let observation = format!(
+        "{} is idle for {} ({} of its time without set-up) between graphs, while the CPU captures another one, {}.",
+        device.title(),
+        time(idle_ns),
+        percent(100.0 * share),
+        plural(windows.len() as u64, "time", "times"),
+    );
+    let finding = Finding::fact(Rule::HostBound, "captures_again", observation)
+        .level(Level::of_share(share))
+        .confidence(Confidence::High)
+        .on(device.name)
+        .bound(idle_ns)
+        .means(
+            "torch.compile captures a graph anew where, for one, an output of its last run is still in use, or its backward pass has not run.",
+        )
+        .with("wall", "idle while graphs are captured", time(idle_ns));
+    Some(finding)
+}
+
+/// When each graph is launched, and when its first work starts.
+fn graphs(facts: &Facts<'_>, device: &Device<'_>) -> Vec<(HostSlice, i64)> {
     let of_graph = |one: &GpuSlice| {
         let launch = one.launch.filter(|call| facts.slices.class(call) == Class::GraphLaunch)?;
         Some((launch, one.slice.start_ns))
@@ -69,6 +111,11 @@ fn between(facts: &Facts<'_>, device: &Device<'_>) -> Option<Between> {
     let mut graphs: Vec<(HostSlice, i64)> = device.slices().filter_map(of_graph).collect();
     trace::sort_by_key(&mut graphs, |(launch, start_ns)| (launch.start_ns, *start_ns));
     graphs.dedup_by_key(|(launch, _)| launch.row);
+    graphs
+}
+
+fn between(facts: &Facts<'_>, device: &Device<'_>) -> Option<Between> {
+    let graphs = graphs(facts, device);
     let waits =
         facts.slices.calls.iter().filter(|call| {
             facts.slices.class(call) == Class::Sync && call.dur_ns() >= LEAST_WAIT_NS

@@ -164,7 +164,8 @@ impl<'f> Told<'f> {
             (None, None, None) => unmatched(facts, device),
         };
         let rate = self.rate.as_ref().map(Rate::sentence);
-        let held = self.held.as_ref().map(Held::sentence);
+        let is_told = self.waits.is_some() || self.slow.is_some() || self.excess.is_some();
+        let held = self.held.as_ref().map(|held| held.sentence(is_told));
         // (What was matched says it itself.)
         let limited = Some(limited.to_owned()).filter(|_| self.waits.is_none());
         let parts = [rate, Some(others), held, limited];

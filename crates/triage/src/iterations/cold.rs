@@ -23,6 +23,9 @@ const MOST: usize = 101;
 /// So much of it waits for loading or allocation.
 const SET_UP: f64 = 0.1;
 
+/// One in so many of the later ones may take as long as the cold one.
+const AGAIN: usize = 4;
+
 /// Ops that launch, of an iteration with other work: so many times as many as in the later ones, or as few.
 const OTHER: f64 = 1.5;
 /// What an iteration with other work adds to the name of its class.
@@ -103,7 +106,9 @@ fn cold((dur_ns, own_ns): (i64, i64), (later, set_up): &(Vec<i64>, Vec<i64>)) ->
     }
     let middle = (later.len() - 1) / 2;
     let (median, later_ns) = (*later.get(middle)?, *set_up.get(middle)?);
-    if dur_ns as f64 > LONGER * median as f64 {
+    // (What comes again is no start.)
+    let as_long = later.iter().filter(|ns| **ns as f64 * LONGER > dur_ns as f64).count();
+    if dur_ns as f64 > LONGER * median as f64 && as_long * AGAIN <= later.len() {
         return Some(Cold::Longer);
     }
     // (What every iteration does is no set-up.)

@@ -304,6 +304,10 @@ fn phase_letter(name: &str) -> Option<Reading> {
 fn serving_words(name: &str) -> Option<Reading> {
     let (mut extend, mut decode) = (false, false);
     for word in words(name) {
+        // (TorchRec's codecs shrink what ranks exchange.)
+        if word.starts_with("codec") {
+            return None;
+        }
         extend |= word.contains("prefill") || has(&word, "extend", &["extended", "extender"]);
         decode |= has(&word, "decode", &["decoder", "decoded"]) || word == "decoding";
     }
