@@ -11,6 +11,7 @@ use host::verdicts::Window;
 use triage::{Stage, StageRow, WallPart, WallRow};
 
 use crate::facts::Device;
+use crate::rules::allocator;
 use crate::rules::copies::small_reads;
 use crate::rules::data_loader::takes_over;
 use crate::{Confidence, Facts, Finding, Rule};
@@ -325,7 +326,10 @@ fn of_finding(
 ) -> Option<Action> {
     let ids = remedies(facts, finding);
     let gates = if ids == BY_UPDATES { update_facts(facts) } else { gate_facts(facts) };
+    // (Memory is short: a larger batch takes more, and where allocations fail the launches are late because of that.)
+    let is_short = || allocator::retries(allocator::frees_in_ops(facts));
     let is_possible = |id: &str| match obstacle {
+        _ if [FIXED_SIZES, LARGER_BATCH, FEWER_LAUNCHES].contains(&id) && is_short() => false,
         _ if id == STATIC_CACHE => obstacle.is_none() && graphs::grows_cache(facts),
         _ if id == PREFILL_GRAPH => !graphs::has_lora(facts),
         Some(obstacle) if [FEWER_READS, FIXED_SIZES, LARGER_BATCH].contains(&id) => {

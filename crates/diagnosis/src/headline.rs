@@ -87,6 +87,13 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
     let lost = wall.iter().filter(|row| row.part != WallPart::Compute);
     // (Where nothing is lost, of the first device.)
     let most = lost.max_by(|a, b| a.share_pct.total_cmp(&b.share_pct)).or(wall.first())?;
+    // (Whatever the CPU is recorded to do then, it does so to capture a graph.)
+    let again = of(Rule::HostBound, "captures_again");
+    let is_most =
+        |one: &&Finding| one.bound_ns.unwrap_or_default().saturating_mul(2) >= most.total_ns;
+    if let Some(again) = again.filter(is_most) {
+        return Some(again.observation.clone());
+    }
     if let Some(loader) = by_loader(facts, findings, most) {
         return Some(loader);
     }
@@ -359,7 +366,7 @@ fn state(facts: &Facts<'_>, most: &WallRow) -> Option<Cow<'static, str>> {
     let text = match most.part {
         WallPart::Compute => return None,
         WallPart::Communication => "runs only communication kernels",
-        WallPart::Copies => "runs only copies",
+        WallPart::Copies => "runs only copies and fills",
         WallPart::DataLoading => "waits for the data loader",
         WallPart::HostCompute => "is idle during CPU work",
         WallPart::Launch => "is idle in the gaps between launches",

@@ -339,6 +339,7 @@ fn graphs_that_are_captured_again_are_told_as_such() {
     assert!(finding.observation.contains("captures another one, 3 times"), "{finding:?}");
     assert_eq!(finding.bound_ns, Some(3 * (300_000 + 20_000 - 1_000)));
     assert_eq!(again.actions[0].remedy, "graphs-once");
+    assert_eq!(again.headline.as_ref(), Some(&finding.observation));
     // One may be of the first iteration.
     assert_eq!(verdicts(&with(1), "M3"), ["between_graphs"]);
 }

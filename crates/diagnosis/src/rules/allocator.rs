@@ -44,7 +44,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         time(covered)
     );
     let n_frees = frees_in_ops(facts);
-    let (verdict, meaning) = match n_frees >= FEWEST_FREES {
+    let (verdict, meaning) = match retries(n_frees) {
         true => (
             "retries",
             format!(
@@ -71,6 +71,11 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             .bound(covered.saturating_add(exposed))
             .means(meaning),
     }]
+}
+
+/// Whether so many calls that free memory in ops show that allocations fail.
+pub(crate) fn retries(n_frees: u64) -> bool {
+    n_frees >= FEWEST_FREES
 }
 
 /// How long the device only communicates while a thread that launches its work allocates memory or frees it: what comes next is not launched.
@@ -150,7 +155,7 @@ fn mallocs_of_cache(facts: &Facts<'_>) -> u64 {
 
 /// Calls in the steps that give memory back to the driver inside an op that allocates after that: the program does not ask for it there.
 /// Not those of linear algebra, whose libraries have workspaces of their own.
-fn frees_in_ops(facts: &Facts<'_>) -> u64 {
+pub(crate) fn frees_in_ops(facts: &Facts<'_>) -> u64 {
     let slices = facts.slices;
     let steps = union(slices.steps.iter().map(HostSlice::interval).collect());
     let frees = slices.calls.iter().filter(|call| FREES.contains(&slices.name(call)));

@@ -1,6 +1,6 @@
 //! One rule a file.
 
-mod allocator;
+pub(crate) mod allocator;
 mod bandwidth;
 mod between_graphs;
 mod busy;

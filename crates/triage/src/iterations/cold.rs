@@ -23,9 +23,6 @@ const MOST: usize = 101;
 /// So much of it waits for loading or allocation.
 const SET_UP: f64 = 0.1;
 
-/// One in so many of the later ones may take as long as the cold one.
-const AGAIN: usize = 4;
-
 /// Ops that launch, of an iteration with other work: so many times as many as in the later ones, or as few.
 const OTHER: f64 = 1.5;
 /// What an iteration with other work adds to the name of its class.
@@ -106,12 +103,24 @@ fn cold((dur_ns, own_ns): (i64, i64), (later, set_up): &(Vec<i64>, Vec<i64>)) ->
     }
     let middle = (later.len() - 1) / 2;
     let (median, later_ns) = (*later.get(middle)?, *set_up.get(middle)?);
-    // (What comes again is no start.)
+    // (What half of the later ones take, too, is no start.)
     let as_long = later.iter().filter(|ns| **ns as f64 * LONGER > dur_ns as f64).count();
-    if dur_ns as f64 > LONGER * median as f64 && as_long * AGAIN <= later.len() {
+    if dur_ns as f64 > LONGER * median as f64 && as_long * 2 < later.len() {
         return Some(Cold::Longer);
     }
     // (What every iteration does is no set-up.)
     let sets_up = own_ns > 0 && own_ns as f64 >= SET_UP * dur_ns as f64;
     (sets_up && dur_ns >= median && own_ns >= later_ns.saturating_mul(2)).then_some(Cold::SetsUp)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cold, cold};
+
+    #[test]
+    fn an_iteration_that_takes_no_longer_than_half_of_the_later_ones_is_not_cold() {
+        let of = |later: [i64; 4]| cold((219, 0), &(later.to_vec(), vec![0; 4]));
+        assert_eq!(of([2, 2, 2, 210]), Some(Cold::Longer));
+        assert_eq!(of([2, 2, 210, 210]), None);
+    }
 }
