@@ -22,7 +22,7 @@ use crate::{memory, traces};
     clap::ArgGroup::new("outputs").required(true).multiple(true).args(["md_out", "json_out", "html_out"])
 ))]
 pub struct Arguments {
-    /// The trace (.json or .json.gz), or a folder with the ranks of a run: they are compared, and the report is of the one for which the others wait, if that costs them a tenth of their kernels' time, else of the lowest.
+    /// The trace (.json or .json.gz), or a folder with the ranks of a run: they are compared, and the report is of the one for which the others wait, if that costs one of them a tenth of its kernels' time, else of the lowest.
     #[arg(long, value_name = "TRACE")]
     cpu_trace: Option<PathBuf>,
     /// Of a folder, this rank.

@@ -17,7 +17,7 @@ use crate::guard::Guard;
 /// The traces on the command line.
 #[derive(clap::Args)]
 pub struct Wanted {
-    /// Traces (.json or .json.gz), or folders of them. If there are several ranks, the lowest is used; by `diagnose` the one for which the others wait, if that costs them a tenth of their kernels' time.
+    /// Traces (.json or .json.gz), or folders of them. If there are several ranks, the lowest is used; by `diagnose` the one for which the others wait, if that costs one of them a tenth of its kernels' time.
     #[arg(required = true)]
     pub trace: Vec<PathBuf>,
     #[command(flatten)]

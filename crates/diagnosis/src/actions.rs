@@ -11,9 +11,9 @@ use host::verdicts::Window;
 use triage::{Stage, StageRow, WallPart, WallRow};
 
 use crate::facts::Device;
-use crate::rules::allocator;
 use crate::rules::copies::small_reads;
 use crate::rules::data_loader::takes_over;
+use crate::rules::{allocator, between_graphs};
 use crate::{Confidence, Facts, Finding, Rule};
 
 use communication::{by_ddp, exchanges, has_own_kernels, is_matched};
@@ -207,7 +207,10 @@ fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
         (Rule::HostBound, "unrecorded") => &["record-ranges"],
         (Rule::LaunchBound | Rule::HostBound, _) if updates_late(facts) => BY_UPDATES,
         (Rule::LaunchBound, _) => BY_LAUNCHES,
-        (Rule::HostBound, "captures_again") => &["graphs-once"],
+        (Rule::HostBound, "captures_again") if between_graphs::is_compiled(facts) => {
+            &["graphs-once"]
+        }
+        (Rule::HostBound, "captures_again") => &[],
         (Rule::HostBound, "between_graphs") if schedules_ahead(facts) => &["larger-graphs"],
         (Rule::HostBound, "between_graphs") => &["vllm-async-scheduling", "larger-graphs"],
         // (What the CPU does before the launches is to launch, or little beside it.)
@@ -327,9 +330,10 @@ fn of_finding(
     let ids = remedies(facts, finding);
     let gates = if ids == BY_UPDATES { update_facts(facts) } else { gate_facts(facts) };
     // (Memory is short: a larger batch takes more, and where allocations fail the launches are late because of that.)
-    let is_short = || allocator::retries(allocator::frees_in_ops(facts));
+    let grows = [FIXED_SIZES, LARGER_BATCH, FEWER_LAUNCHES];
+    let is_short = ids.iter().any(|id| grows.contains(id)) && allocator::is_short(facts);
     let is_possible = |id: &str| match obstacle {
-        _ if [FIXED_SIZES, LARGER_BATCH, FEWER_LAUNCHES].contains(&id) && is_short() => false,
+        _ if is_short && grows.contains(&id) => false,
         _ if id == STATIC_CACHE => obstacle.is_none() && graphs::grows_cache(facts),
         _ if id == PREFILL_GRAPH => !graphs::has_lora(facts),
         Some(obstacle) if [FEWER_READS, FIXED_SIZES, LARGER_BATCH].contains(&id) => {

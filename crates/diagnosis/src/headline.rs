@@ -58,6 +58,12 @@ pub fn headline(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
     })
 }
 
+/// What a finding has observed, where it is about half of the largest part of the wall time or more.
+fn is_most(finding: &Finding, most: &WallRow) -> Option<String> {
+    let ns = finding.bound_ns.unwrap_or_default();
+    (ns.saturating_mul(2) >= most.total_ns).then(|| finding.observation.clone())
+}
+
 fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
     let of = |rule: Rule, verdict: &str| {
         findings.iter().find(|finding| finding.rule == rule && finding.verdict == verdict)
@@ -87,12 +93,8 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
     let lost = wall.iter().filter(|row| row.part != WallPart::Compute);
     // (Where nothing is lost, of the first device.)
     let most = lost.max_by(|a, b| a.share_pct.total_cmp(&b.share_pct)).or(wall.first())?;
-    // (Whatever the CPU is recorded to do then, it does so to capture a graph.)
-    let again = of(Rule::HostBound, "captures_again");
-    let is_most =
-        |one: &&Finding| one.bound_ns.unwrap_or_default().saturating_mul(2) >= most.total_ns;
-    if let Some(again) = again.filter(is_most) {
-        return Some(again.observation.clone());
+    if let Some(again) = of(Rule::HostBound, "captures_again").and_then(|one| is_most(one, most)) {
+        return Some(again);
     }
     if let Some(loader) = by_loader(facts, findings, most) {
         return Some(loader);

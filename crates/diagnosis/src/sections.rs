@@ -120,6 +120,20 @@ fn only_faster(platform: Platform) -> &'static str {
     }
 }
 
+/// What is said where most idle time is pauses between queued kernels.
+fn fewer_pauses(platform: Platform) -> &'static str {
+    match platform {
+        Platform::Cuda => {
+            "No action has a gain that can be computed from this file. Most idle time is pauses between queued kernels: fewer kernels \
+             (fusion) or programmatic dependent launch shorten it."
+        }
+        Platform::Rocm | Platform::Unknown => {
+            "No action has a gain that can be computed from this file. Most idle time is pauses between queued kernels: fewer kernels \
+             (fusion) shorten it."
+        }
+    }
+}
+
 impl Diagnosis {
     /// What to say where there is no action.
     #[must_use]
@@ -131,8 +145,7 @@ impl Diagnosis {
         } else if self.further().0.iter().any(|finding| finding.bound_ns.is_some()) {
             "No remedy is known for the run as a whole. The findings show what single changes could save."
         } else if self.pauses() {
-            "No action has a gain that can be computed from this file. Most idle time is pauses between queued kernels: fewer kernels \
-             (fusion), and with CUDA programmatic dependent launch, make it less."
+            fewer_pauses(self.platform)
         } else if self.loses_time() {
             "No known remedy has a gain of 1% or more that can be computed from this file. The wall time shows where its time goes."
         } else {

@@ -254,7 +254,7 @@ fn what_a_call_of_the_cpu_holds_back_is_not_for_overlap() {
         (finding.bound_ns, finding.meaning)
     };
     let (bound, meaning) = with("cudaMalloc", 8_000, 1, false);
-    let said = "For 80.0 ms of the exposed time a launching thread is in cudaMalloc or the like, which does not wait for that communication, and what comes next is not launched";
+    let said = "For 80.0 ms of the exposed time a launching thread is in cudaMalloc or the like, not only until the communication ends, and what comes next is not launched";
     assert!(meaning.contains(said), "{meaning}");
     assert!(bound.is_some_and(|ns| ns <= 20 * MS), "{bound:?}");
     let gates = [

@@ -286,8 +286,9 @@ fn describe(prediction: &Prediction, one: &str, many: &str) -> String {
 
 /// Whether nothing but slices that cross is wrong with the file.
 fn crosses_only(plan: &RepairPlan, text: &TextFaults) -> bool {
-    let Prediction { crossing_slices, .. } = plan.before;
-    crossing_slices > 0 && text.is_none() && !describe(&plan.before, "", "").contains("; ")
+    let mut others = plan.before.clone();
+    others.crossing_slices = 0;
+    plan.before.crossing_slices > 0 && text.is_none() && others.is_clean()
 }
 
 fn rules(plan: &RepairPlan) -> Table {

@@ -439,22 +439,31 @@ impl Found {
         trace::sort(&mut waits);
         trace::sort(&mut frees);
         let mut covers = covers.map(Collector::union);
-        let launching = launching(launches);
         let overhead = &mut covers[Cover::Overhead as usize];
-        *overhead = without(overhead, &launching);
+        *overhead = without_launching(overhead, &launches);
         let own = without(&covers[Cover::Importing as usize], &covers[Cover::Profiler as usize]);
         covers[Cover::Importing as usize] = own;
         Host { covers, waits, on_cpu, frees, warm }
     }
 }
 
-/// When launches follow each other on a thread: what the profiler does meanwhile, on a thread that it does not record, holds up none of them.
-fn launching(launches: Vec<(TrackId, i64)>) -> Vec<Interval> {
+/// Overhead of the profiler without the time in which calls follow each other closely on a thread: where some begin during a slice of
+/// overhead, that is of another thread, and holds up none of them.
+fn without_launching(overhead: &[Interval], launches: &[(TrackId, i64)]) -> Vec<Interval> {
     let pairs = launches.windows(2).filter_map(|pair| {
         let [(track, from_ns), (on, to_ns)] = pair else { return None };
         (track == on && to_ns.saturating_sub(*from_ns) < LONG_NS).then_some((*from_ns, *to_ns))
     });
-    union(pairs.collect())
+    let close = union(pairs.collect());
+    let mut starts: Vec<i64> = launches.iter().map(|(_, ns)| *ns).collect();
+    trace::sort(&mut starts);
+    let holds_one = |(from, to): &Interval| {
+        let next = starts.get(starts.partition_point(|ns| ns < from));
+        next.is_some_and(|ns| ns < to)
+    };
+    let (beside, alone): (Vec<Interval>, Vec<Interval>) =
+        overhead.iter().partition(|one| holds_one(one));
+    union([without(&beside, &close), alone].concat())
 }
 
 /// The call of a copy from or to the host.

@@ -27,7 +27,7 @@ use timeline::gpu::{Extent, Gpu};
 use timeline::intervals::{Interval, both, length, union, without};
 use timeline::launches::Launches;
 use timeline::percent;
-use trace::SmallIndex;
+use trace::{SmallIndex, TrackId};
 
 /// A time that nothing limits.
 const NO_LIMIT: i64 = i64::MAX;
@@ -57,6 +57,8 @@ struct Wait {
     waited_ns: i64,
     /// The slice that it waited for.
     slice: u32,
+    /// The thread of the call that shows the wait; `None` where none does.
+    on: Option<TrackId>,
 }
 
 /// What of the device held up a slice.
@@ -187,7 +189,8 @@ impl Wall {
             wall.slack_ns.set(at, slice.start_ns.saturating_sub(from_ns).max(0));
             if copies && over_ns > slice.start_ns {
                 let waited_ns = over_ns.min(slice.end_ns()).saturating_sub(begun_ns).max(0);
-                wall.waits.push(Wait { until_ns: over_ns, waited_ns, slice: at as u32 });
+                let on = Some(trace.track(launch));
+                wall.waits.push(Wait { until_ns: over_ns, waited_ns, slice: at as u32, on });
             }
         }
         (0..gpu.n_beside()).for_each(|at| extent.add(&gpu.slice_beside(at)));

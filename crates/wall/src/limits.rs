@@ -56,7 +56,7 @@ impl Ends {
     fn awaited(&self, begun_ns: i64, until_ns: i64) -> Option<Wait> {
         let (end_ns, slice) = *self.0.get(self.n_until(until_ns).checked_sub(1)?)?;
         let waited_ns = end_ns.saturating_sub(begun_ns);
-        (end_ns > begun_ns).then_some(Wait { until_ns, waited_ns, slice })
+        (end_ns > begun_ns).then_some(Wait { until_ns, waited_ns, slice, on: None })
     }
 }
 
@@ -350,11 +350,12 @@ impl Wall {
     /// sorted. (Where a call shows that the CPU waited then, it worked before that call.)
     #[inline(never)]
     fn add_unrecorded_waits(&mut self, gpu: &Gpu<'_>, ends: &Ends, calls: &[Call]) {
-        let mut known: Vec<i64> = self.waits.iter().map(|wait| wait.until_ns).collect();
+        let known = self.waits.iter().filter_map(|wait| Some((wait.on?, wait.until_ns)));
+        let mut known: Vec<(TrackId, i64)> = known.collect();
         trace::sort(&mut known);
-        let is_known = |from_ns: i64, to_ns: i64| {
-            let first = known.partition_point(|until_ns| *until_ns < from_ns);
-            known.get(first).is_some_and(|until_ns| *until_ns <= to_ns)
+        let is_known = |on: TrackId, from_ns: i64, to_ns: i64| {
+            let next = known.get(known.partition_point(|wait| *wait < (on, from_ns)));
+            next.is_some_and(|wait| *wait <= (on, to_ns))
         };
         for pair in calls.windows(2) {
             let [(track, _, before, _), (on, until_ns, launch, next)] = pair else { continue };
@@ -368,7 +369,7 @@ impl Wall {
             let most_ns = MOST_AFTER_NS.min(quiet_ns / 10);
             let soon = |wait: &Wait| {
                 let end_ns = begun_ns.saturating_add(wait.waited_ns);
-                until_ns.saturating_sub(end_ns) <= most_ns && !is_known(end_ns, *until_ns)
+                until_ns.saturating_sub(end_ns) <= most_ns && !is_known(*on, end_ns, *until_ns)
             };
             self.waits.extend(ends.awaited(begun_ns, *until_ns).filter(soon));
         }
@@ -389,11 +390,12 @@ impl Wall {
             let complete = trace.phase(row) == Phase::Complete;
             if waits[trace.name(row).0 as usize] && complete && trace.flags(row).has(Flags::HAS_TS)
             {
-                found.push((trace.ts_ns(row), trace.end_ns(row)));
+                found.push((trace.track(row), trace.ts_ns(row), trace.end_ns(row)));
             }
         });
-        let awaited =
-            found.into_iter().filter_map(|(begun_ns, over_ns)| ends.awaited(begun_ns, over_ns));
+        let awaited = found.into_iter().filter_map(|(track, begun_ns, over_ns)| {
+            Some(Wait { on: Some(track), ..ends.awaited(begun_ns, over_ns)? })
+        });
         self.waits.extend(awaited);
     }
 }

@@ -378,6 +378,25 @@ fn what_the_cpu_does_before_it_waits_is_no_wait() {
     assert!((1_000..1_010).contains(&of(&[(9_002, 10_005)])), "it worked for 9 ms");
 }
 
+#[test]
+fn a_wait_of_another_thread_tells_nothing_of_the_launching_one() {
+    let mut fixture = Fixture::default();
+    for (link, at) in [(1, 0), (2, 10_020)] {
+        let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).link(link);
+        fixture.push(launch.at(at * US, US));
+    }
+    fixture.push(kernel("k").at(2 * US, 10_000 * US).link(1));
+    fixture.push(kernel("k").at(10_025 * US, 10 * US).link(2));
+    let wait = slice("cuda_runtime", "cudaEventSynchronize").on(1, 2);
+    fixture.push(wait.at(9_002 * US, 1_003 * US));
+    let trace = fixture.finish();
+    let before = BeforeWindowSlices::of(&trace);
+    let gpu = Gpu::new(&trace, catalog::Platform::Cuda, &before, &Options::default());
+    let wall = Wall::of(&gpu, &Launches::of(&gpu), Lost::default());
+    let saved_us = wall.saved_ns(&[(0, 8_000 * US)]) / US;
+    assert!((8_000..8_010).contains(&saved_us), "{saved_us}");
+}
+
 /// A graph of 250 kernels, which takes 2 ms to launch, and a kernel that the CPU launches after work of its own, when the graph is done.
 fn long_graph(work_us: i64) -> Wall {
     let mut fixture = Fixture::default();

@@ -2,7 +2,7 @@
 //! link of a whole program keeps one processor busy. So they run in a process of their own, which is this program again, while
 //! the other steps compile. (Cargo lets both work at a time: the page is built in another folder than the tests.)
 //!
-//! The folder `target/xtask/beside` is what the two processes share: what the steps print, their results, and a file that asks
+//! A folder in `target/xtask/beside` is what the two processes share: what the steps print, their results, and a file that asks
 //! them to stop.
 
 use std::env;
@@ -36,10 +36,14 @@ pub struct Running {
 /// # Errors
 /// When the shared folder cannot be written, or the process not started.
 pub fn start(workspace: &Workspace, steps: &[&str]) -> Result<Running> {
-    let folder = workspace.target.join("xtask/beside");
+    // (Of this process: another one may run in the same checkout.)
+    let folder = workspace.target.join("xtask/beside").join(std::process::id().to_string());
+    if folder.exists() {
+        fs::remove_dir_all(&folder)
+            .with_context(|| format!("cannot remove {}", folder.display()))?;
+    }
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    let _ = fs::remove_file(folder.join(STOP));
-    fs::write(folder.join(RESULTS), "")?;
+    fs::write(folder.join(RESULTS), "").context("cannot write the results of steps")?;
     let log = File::create(folder.join(LOG)).context("cannot write what the steps print")?;
     let mut again = Command::new(env::current_exe().context("cannot find this program")?);
     again.arg("test").env(VARIABLE, &folder);
@@ -59,7 +63,7 @@ impl Running {
         Ok(read(&self.folder.join(RESULTS))?.lines().filter_map(Done::parse).collect())
     }
 
-    /// Asks the steps to stop after the file of tests, or the command, that they are at.
+    /// Asks the steps to stop after the file of browser tests, or the step, that they are at.
     pub fn stop(&self) -> Result<()> {
         fs::write(self.folder.join(STOP), "").context("cannot ask the steps beside to stop")
     }
@@ -72,7 +76,10 @@ impl Running {
         let mut log =
             File::open(self.folder.join(LOG)).context("what the steps printed is gone")?;
         io::copy(&mut log, &mut io::stdout().lock())?;
-        Ok((self.results()?, status.success()))
+        let results = self.results()?;
+        // (Only disk space is lost if this fails.)
+        let _ = fs::remove_dir_all(&self.folder);
+        Ok((results, status.success()))
     }
 }
 

@@ -220,10 +220,11 @@ fn run_all(workspace: &Workspace, steps: &[&Step]) -> Result<Vec<Done>> {
     if !run_in_order(workspace, &first, &mut done, || Ok(false))? {
         return Ok(done);
     }
-    prepare(workspace, &rest)?;
     let (page, cargo): (Vec<&Step>, Vec<&Step>) =
         rest.iter().partition(|step| step.place == Place::Page);
-    if page.is_empty() || cargo.is_empty() {
+    let is_beside = !page.is_empty() && !cargo.is_empty();
+    prepare(workspace, &rest, is_beside)?;
+    if !is_beside {
         run_in_order(workspace, &rest, &mut done, || Ok(false))?;
         return Ok(done);
     }
@@ -233,22 +234,27 @@ fn run_all(workspace: &Workspace, steps: &[&Step]) -> Result<Vec<Done>> {
     if !run_in_order(workspace, &cargo, &mut done, one_failed)? {
         running.stop()?;
     }
-    let stopped = done.iter().any(ends);
     let (results, passed) = running.finish()?;
-    let n_results = results.len();
-    done.extend(results);
-    // A process that ended by itself has said nothing of the step that it was at.
-    let unsaid = names.get(n_results).filter(|_| !stopped && !passed && !done.iter().any(ends));
-    done.extend(unsaid.map(|name| Done {
-        step: (*name).to_owned(),
-        outcome: Outcome::Failed,
-        cost: Cost::default(),
-    }));
+    add_results(&mut done, results, &names, passed);
     Ok(done)
 }
 
+/// Adds the results of the steps `names` that another process ran. `passed`: whether it says that all did. If it does not, and none of its
+/// steps is said to have failed, it ended by itself, and has said nothing of the step that it was at.
+fn add_results(done: &mut Vec<Done>, results: Vec<Done>, names: &[&str], passed: bool) {
+    let has = |name: &&&str| results.iter().any(|one| one.step == **name);
+    let at = names.iter().find(|name| !has(name)).or(names.last()).filter(|_| !passed);
+    let ended = at.filter(|_| !results.iter().any(ends)).map(|name| Done {
+        step: (*name).to_owned(),
+        outcome: Outcome::Failed,
+        cost: Cost::default(),
+    });
+    done.extend(results);
+    done.extend(ended);
+}
+
 /// Installs, builds and writes what several steps use: two of them must not do it at the same time.
-fn prepare(workspace: &Workspace, steps: &[&Step]) -> Result<()> {
+fn prepare(workspace: &Workspace, steps: &[&Step], is_beside: bool) -> Result<()> {
     let has = |name: &str| steps.iter().any(|step| step.name == name);
     let tests = ["perfetto", "browser", "firefox"].iter().any(|name| has(name));
     // (Whoever needs what cannot be installed says so.)
@@ -261,11 +267,11 @@ fn prepare(workspace: &Workspace, steps: &[&Step]) -> Result<()> {
     if has("firefox") {
         let _ = browser::ensure_firefox();
     }
-    if !tests {
-        return Ok(());
+    // (Beside others, the build of the page finds its own program built.)
+    if tests || is_beside {
+        checks::programs(workspace)?;
     }
-    checks::programs(workspace)?;
-    checks::write_samples(workspace)
+    if tests { checks::write_samples(workspace) } else { Ok(()) }
 }
 
 /// Runs these checks one after the other, until one fails or `must_stop`. True if all ran.
@@ -376,6 +382,8 @@ fn summary(
         .collect();
     if !left.is_empty() {
         println!("not run, or stopped: {}", left.join(", "));
+        // (Whoever stopped them has failed. If nobody has, it is not known what they would have found.)
+        n_failed = n_failed.max(1);
     }
     if selection.quick {
         let left_out: Vec<_> =
@@ -393,4 +401,30 @@ fn summary(
     let skipped = if n_missing > 0 { format!(", {n_missing} skipped") } else { String::new() };
     println!("{n_passed} passed, {n_failed} failed{skipped}");
     if n_failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cost, Done, Outcome, add_results};
+
+    fn done(step: &str, outcome: Outcome) -> Done {
+        Done { step: step.to_owned(), outcome, cost: Cost::default() }
+    }
+
+    fn failed(results: Vec<Done>, passed: bool) -> Vec<String> {
+        let mut all = Vec::new();
+        add_results(&mut all, results, &["page", "browser"], passed);
+        let failed = all.into_iter().filter(|one| one.outcome == Outcome::Failed);
+        failed.map(|one| one.step).collect()
+    }
+
+    #[test]
+    fn a_process_that_ends_by_itself_has_failed_at_a_step() {
+        let passed = |step| done(step, Outcome::Passed);
+        assert_eq!(failed(vec![passed("page")], false), ["browser"]);
+        assert_eq!(failed(Vec::new(), false), ["page"]);
+        assert_eq!(failed(vec![passed("page"), passed("browser")], false), ["browser"]);
+        assert_eq!(failed(vec![done("page", Outcome::Failed)], false), ["page"], "it says so");
+        assert!(failed(vec![passed("page")], true).is_empty(), "it was asked to stop");
+    }
 }

@@ -22,8 +22,8 @@ impl Held<'_> {
     /// `of_rest`: of what is not told to be waiting.
     pub(crate) fn sentence(&self, of_rest: bool) -> String {
         format!(
-            "For {} of {} a launching thread is in {} or the like, which does not wait for that communication, and what comes next is not launched: the \
-             bound excludes that.",
+            "For {} of {} a launching thread is in {} or the like, not only until the communication ends, and what comes next is not launched: the bound \
+             excludes that.",
             report::units::time(length(&self.times)),
             if of_rest { "the rest" } else { "the exposed time" },
             self.call

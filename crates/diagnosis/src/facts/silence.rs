@@ -117,7 +117,7 @@ impl Device<'_> {
         let (name, n) = recorded.most_in(&gap).filter(|_| is_one)?;
         let at = time(gap.0.saturating_sub(triage::zero_ns(self.facts.trace)));
         Some(format!(
-            "{} of it in one gap of {} that begins {at} into the file, between the ends and starts of short ops, as of {} {}",
+            "{} of it in one gap of {} that begins {at} into the file, between the ends and starts of ops and calls, such as {} of {}",
             time(own_ns),
             time(lasts(&gap)),
             count(n),

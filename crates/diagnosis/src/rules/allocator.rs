@@ -16,6 +16,9 @@ use crate::{Facts, Finding, Level, Rule};
 /// Fewer may be those of a library, or of a context that is made.
 const FEWEST_FREES: u64 = 3;
 
+/// Memory is short where driver calls that allocate and free take one part in so many of the steps.
+const SHORT_PART: i64 = 20;
+
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     if let Some((n_mallocs, malloc)) = facts.uncached {
         let found = without_cache(facts, n_mallocs, malloc);
@@ -27,13 +30,16 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     if calls.n == 0 {
         return facts.devices().filter_map(|device| grows(facts, &device)).collect();
     }
-    let devices = facts.devices().map(|device| device.figures.idle.cover_ns.malloc_free);
-    let covered = devices.max().unwrap_or_default();
+    let of_device = |device: Device<'_>| {
+        (device.figures.idle.cover_ns.malloc_free, holds_up_more(facts, &device))
+    };
+    let devices = facts.devices().map(of_device);
+    let (idle_ns, exposed_ns) =
+        devices.max_by_key(|(idle_ns, more_ns)| idle_ns + more_ns).unwrap_or_default();
+    let covered = idle_ns.saturating_add(exposed_ns);
     let steps: i64 = facts.slices.steps.iter().map(host::HostSlice::dur_ns).sum();
     let share = covered as f64 / steps.max(1) as f64;
-    let exposed = facts.devices().map(|device| waits_for_others(facts, &device));
-    let exposed = exposed.max().unwrap_or_default();
-    let others = match exposed {
+    let others = match exposed_ns {
         0 => String::new(),
         ns => format!(", and {} in which the GPU only communicates", time(ns)),
     };
@@ -41,7 +47,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         "{} driver calls in the steps allocate or free memory ({}); they cover {} of idle time{others}.",
         count(calls.n),
         time(calls.total_ns),
-        time(covered)
+        time(idle_ns)
     );
     let n_frees = frees_in_ops(facts);
     let (verdict, meaning) = match retries(n_frees) {
@@ -66,30 +72,31 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let is_once = verdict == "in_steps" && is_in_first_of_several(facts);
     vec![match is_once {
         true => finding,
-        false => finding
-            .level(Level::of_share(share))
-            .bound(covered.saturating_add(exposed))
-            .means(meaning),
+        false => finding.level(Level::of_share(share)).bound(covered).means(meaning),
     }]
 }
 
 /// Whether so many calls that free memory in ops show that allocations fail.
-pub(crate) fn retries(n_frees: u64) -> bool {
+fn retries(n_frees: u64) -> bool {
     n_frees >= FEWEST_FREES
 }
 
-/// How long the device only communicates while a thread that launches its work allocates memory or frees it: what comes next is not launched.
-fn waits_for_others(facts: &Facts<'_>, device: &Device<'_>) -> i64 {
+/// How long the device only communicates while a thread that launches its work allocates memory or frees it, and what comes next is not
+/// launched.
+fn holds_up_more(facts: &Facts<'_>, device: &Device<'_>) -> i64 {
     let slices = facts.slices;
-    let threads = device.launching_threads();
-    let is_own = |call: &&HostSlice| {
-        matches!(slices.class(call), Class::Malloc | Class::Free)
-            && threads.contains(&slices.thread(call.row))
-    };
+    let is_own = |call: &&HostSlice| matches!(slices.class(call), Class::Malloc | Class::Free);
     let calls = slices.calls.iter().filter(is_own).map(HostSlice::interval);
     let steps = union(slices.steps.iter().map(HostSlice::interval).collect());
     let calls = both(&union(calls.collect()), &steps);
-    length(&both(&calls, &device.exposed()))
+    device.held(&device.exposed()).map_or(0, |held| length(&both(&held.times, &calls)))
+}
+
+/// Whether allocations fail, and driver calls that allocate and free take much of the steps.
+pub(crate) fn is_short(facts: &Facts<'_>) -> bool {
+    let calls = &facts.host.runtime.alloc_calls_in_cpu_step;
+    let steps: i64 = facts.slices.steps.iter().map(HostSlice::dur_ns).sum();
+    calls.total_ns.saturating_mul(SHORT_PART) >= steps && retries(frees_in_ops(facts))
 }
 
 /// Whether the file has several steps of the profiler, and the CPU allocates memory of the driver or frees it in the first one only.
@@ -155,7 +162,7 @@ fn mallocs_of_cache(facts: &Facts<'_>) -> u64 {
 
 /// Calls in the steps that give memory back to the driver inside an op that allocates after that: the program does not ask for it there.
 /// Not those of linear algebra, whose libraries have workspaces of their own.
-pub(crate) fn frees_in_ops(facts: &Facts<'_>) -> u64 {
+fn frees_in_ops(facts: &Facts<'_>) -> u64 {
     let slices = facts.slices;
     let steps = union(slices.steps.iter().map(HostSlice::interval).collect());
     let frees = slices.calls.iter().filter(|call| FREES.contains(&slices.name(call)));

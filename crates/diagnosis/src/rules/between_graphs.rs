@@ -5,15 +5,18 @@ use host::HostSlice;
 use host::class::Class;
 use host::links::GpuSlice;
 use report::units::{percent, plural, time};
-use timeline::intervals::{both, length, length_within, union};
+use timeline::intervals::{both, length, length_within, union, without};
+use trace::StringId;
+use triage::WallPart;
 
 use crate::facts::Device;
 use crate::{Confidence, Facts, Finding, Level, Rule};
 
 /// Passes from which on it is a pattern.
 const LEAST_PASSES: usize = 3;
-/// Captures between runs of graphs from which on it is none of a start.
+/// Captures after runs of graphs from which on it is none of a start, and so many times as long pauses have to be with one.
 const LEAST_AGAIN: usize = 2;
+const AGAIN_LONGER: i64 = 5;
 /// From this share of the window on.
 const LEAST_SHARE: f64 = 0.05;
 /// A shorter wait found its work done.
@@ -31,9 +34,6 @@ struct Between {
 
 /// What the finding says of a device; `None` where there is too little of it.
 pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
-    if let Some(found) = captured_again(facts, device) {
-        return Some(found);
-    }
     let mut between = between(facts, device)?;
     let total_ns = between.total_ns;
     let share = total_ns as f64 / device.without_set_up_ns().max(1) as f64;
@@ -65,41 +65,62 @@ pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
     Some(finding)
 }
 
-/// Graphs that are captured between the runs of others: the recording then is no start of the program.
-fn captured_again(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
+/// Graphs that are captured after graphs ran without a capture: the recording then is no start of the program. The pauses without one tell
+/// how much of those with one is due to it.
+pub fn captured_again(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
     let begins = facts.slices.calls.iter();
     let begins = begins.filter(|call| dialect::calls::begins_capture(facts.slices.name(call)));
     let mut begins: Vec<i64> = begins.map(|call| call.start_ns).collect();
     trace::sort(&mut begins);
+    let gaps = without(&device.gaps_told(), &device.times(WallPart::DataLoading));
     let graphs = graphs(facts, device);
-    let windows = graphs.windows(2).filter_map(|pair| {
-        let [(_, before_ns), (_, start_ns)] = pair else { return None };
-        let next = begins.get(begins.partition_point(|ns| ns < before_ns))?;
-        (next < start_ns).then_some((*before_ns, *start_ns))
+    let pauses = graphs.windows(2).filter_map(|pair| {
+        let [(_, from_ns), (_, to_ns)] = pair else { return None };
+        let next = begins.get(begins.partition_point(|ns| ns < from_ns));
+        Some((next.is_some_and(|ns| ns < to_ns), length_within(&gaps, (*from_ns, *to_ns))))
     });
-    let windows: Vec<_> = windows.collect();
-    let idle_ns = length(&both(&device.gaps_told(), &windows));
-    let share = idle_ns as f64 / device.without_set_up_ns().max(1) as f64;
-    if windows.len() < LEAST_AGAIN || share < LEAST_SHARE {
+    let pauses: Vec<(bool, i64)> = pauses.skip_while(|(captures, _)| *captures).collect();
+    let of = |captures: bool| pauses.iter().filter(move |one| one.0 == captures).map(|one| one.1);
+    let (n, own_ns): (usize, i64) = (of(true).count(), of(true).sum());
+    let plain_ns = timeline::median(&mut of(false).collect::<Vec<_>>())?;
+    let mean_ns = own_ns.checked_div(n as i64)?;
+    let bound_ns = own_ns.saturating_sub(plain_ns.saturating_mul(n as i64)).max(0);
+    let (_, window_ns) = device.busy_told()?;
+    let share = bound_ns as f64 / window_ns as f64;
+    let is_longer = mean_ns >= plain_ns.saturating_mul(AGAIN_LONGER);
+    if n < LEAST_AGAIN || share < LEAST_SHARE || !is_longer {
         return None;
     }
     let observation = format!(
-        "{} is idle for {} ({} of its time without set-up) between graphs, while the CPU captures another one, {}.",
+        "{} is idle for {} ({} of {}) in {} between graphs in which the CPU captures a graph; without a capture such a pause has {} (median).",
         device.title(),
-        time(idle_ns),
-        percent(100.0 * share),
-        plural(windows.len() as u64, "time", "times"),
+        time(own_ns),
+        percent(100.0 * own_ns as f64 / window_ns as f64),
+        facts.whole(),
+        plural(n as u64, "pause", "pauses"),
+        time(plain_ns),
     );
+    let meaning = match is_compiled(facts) {
+        true => {
+            "torch.compile captures a graph anew where, for one, an output of its last run is still in use, or its backward pass has not run."
+        }
+        false => "",
+    };
     let finding = Finding::fact(Rule::HostBound, "captures_again", observation)
         .level(Level::of_share(share))
         .confidence(Confidence::High)
         .on(device.name)
-        .bound(idle_ns)
-        .means(
-            "torch.compile captures a graph anew where, for one, an output of its last run is still in use, or its backward pass has not run.",
-        )
-        .with("wall", "idle while graphs are captured", time(idle_ns));
+        .bound(bound_ns)
+        .means(meaning)
+        .with("wall", "idle while graphs are captured", time(own_ns));
     Some(finding)
+}
+
+/// Whether torch.compile works in the trace.
+pub(crate) fn is_compiled(facts: &Facts<'_>) -> bool {
+    let strings = &facts.trace.strings;
+    let mut names = (0..strings.len() as u32).map(|id| strings.get(StringId(id)));
+    names.any(|name| name.contains("CompiledFunction") || name.contains("Torch-Compiled Region"))
 }
 
 /// When each graph is launched, and when its first work starts.

@@ -235,7 +235,7 @@ fn spread(facts: &Facts<'_>, device: &Device<'_>) -> Option<String> {
     let (fast, slow) = (*times.get(tail)?, *times.get(times.len() - 1 - tail)?);
     (tail > 0 && slow >= fast.saturating_mul(FAR)).then(|| {
         format!(
-            "{} launches of {} take {} to {} (5th and 95th percentile)",
+            "{} launches of {}, of any size, take {} to {} (5th and 95th percentile)",
             count(times.len() as u64),
             short_name(facts.trace.strings.get(name), NAME),
             time(fast),

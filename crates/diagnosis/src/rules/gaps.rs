@@ -102,7 +102,7 @@ fn gaps(facts: &Facts<'_>, device: &Device<'_>, held_is_told: bool) -> Option<Fi
         // (Why, and where, the rules on launches and on the CPU say.)
         finding("host_caused")
     } else if part(queued_ns) && part(between_ns) {
-        finding("queued").means("Most of it are the pauses from one queued kernel to the next: fewer kernels (fusion) make fewer of them.")
+        finding("queued").means("Most of it is pauses between queued kernels: fewer kernels (fusion) leave fewer pauses.")
     } else if part(queued_ns) {
         finding("queued").confidence(Confidence::Medium).means(if held_is_told { "" } else { HELD })
     } else if part(gaps.no_launch_ns) {

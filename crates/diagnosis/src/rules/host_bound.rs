@@ -50,6 +50,13 @@ fn late(facts: &Facts<'_>) -> Vec<Finding> {
             if device.is_launch_bound() {
                 return None;
             }
+            let again = super::between_graphs::captured_again(facts, &device);
+            let (late_ns, _) = device.late();
+            let is_most =
+                |one: &Finding| one.bound_ns.unwrap_or_default().saturating_mul(2) >= late_ns;
+            if let Some(again) = again.filter(|one| device.cold().is_none() && is_most(one)) {
+                return Some(again);
+            }
             if let Some(between) = super::between_graphs::check(facts, &device) {
                 return Some(between);
             }

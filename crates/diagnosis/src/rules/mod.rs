@@ -2,7 +2,7 @@
 
 pub(crate) mod allocator;
 mod bandwidth;
-mod between_graphs;
+pub(crate) mod between_graphs;
 mod busy;
 mod clock_change;
 mod clocks;

@@ -28,6 +28,7 @@ fn names_that_say_nothing_are_left_alone() {
         "model_inference",
         "execute_diffusion_1_256x256",
         "decoder.layers.3",
+        "## codecs decode ##",
         "extended attention",
         "forward_backward_step",
         "PP:0UNSHARD",
