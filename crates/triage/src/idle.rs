@@ -9,6 +9,7 @@ mod first_calls;
 pub(crate) mod gaps;
 mod loading;
 mod ops;
+mod overhead;
 pub(crate) mod place;
 pub(crate) mod sentences;
 mod window;
@@ -439,31 +440,12 @@ impl Found {
         trace::sort(&mut waits);
         trace::sort(&mut frees);
         let mut covers = covers.map(Collector::union);
-        let overhead = &mut covers[Cover::Overhead as usize];
-        *overhead = without_launching(overhead, &launches);
+        let times = &mut covers[Cover::Overhead as usize];
+        *times = overhead::without_launching(times, &launches);
         let own = without(&covers[Cover::Importing as usize], &covers[Cover::Profiler as usize]);
         covers[Cover::Importing as usize] = own;
         Host { covers, waits, on_cpu, frees, warm }
     }
-}
-
-/// Overhead of the profiler without the time in which calls follow each other closely on a thread: where some begin during a slice of
-/// overhead, that is of another thread, and holds up none of them.
-fn without_launching(overhead: &[Interval], launches: &[(TrackId, i64)]) -> Vec<Interval> {
-    let pairs = launches.windows(2).filter_map(|pair| {
-        let [(track, from_ns), (on, to_ns)] = pair else { return None };
-        (track == on && to_ns.saturating_sub(*from_ns) < LONG_NS).then_some((*from_ns, *to_ns))
-    });
-    let close = union(pairs.collect());
-    let mut starts: Vec<i64> = launches.iter().map(|(_, ns)| *ns).collect();
-    trace::sort(&mut starts);
-    let holds_one = |(from, to): &Interval| {
-        let next = starts.get(starts.partition_point(|ns| ns < from));
-        next.is_some_and(|ns| ns < to)
-    };
-    let (beside, alone): (Vec<Interval>, Vec<Interval>) =
-        overhead.iter().partition(|one| holds_one(one));
-    union([without(&beside, &close), alone].concat())
 }
 
 /// The call of a copy from or to the host.

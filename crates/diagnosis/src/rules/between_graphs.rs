@@ -67,7 +67,7 @@ pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
 
 /// Graphs that are captured after graphs ran without a capture: the recording then is no start of the program. The pauses without one tell
 /// how much of those with one is due to it.
-pub fn captured_again(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
+pub(crate) fn captured_again(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
     let begins = facts.slices.calls.iter();
     let begins = begins.filter(|call| dialect::calls::begins_capture(facts.slices.name(call)));
     let mut begins: Vec<i64> = begins.map(|call| call.start_ns).collect();
