@@ -147,23 +147,19 @@ pub fn chosen(
     if ranks == Ranks::Lowest
         && let Some((rank, costs_much)) = found.late()
     {
-        if !costs_much {
+        let of_ranks = || paths.iter().filter_map(|path| rank_of(path));
+        if costs_much {
+            ranks = Ranks::Near(rank);
+            eprintln!(
+                "{}; using rank {rank}, for which the others wait (--rank selects another, --all-ranks all)",
+                units::plural(of_ranks().count() as u64, "rank", "ranks")
+            );
+        } else if of_ranks().min() != Some(rank) {
             // (The report is of the lowest rank.)
-            let lowest = paths.iter().filter_map(|path| rank_of(path)).min();
-            if lowest == Some(rank) {
-                return Ok((traces::one_if_json(ranks, paths, json)?, found));
-            }
             eprintln!(
                 "the others wait for rank {rank}, which costs each less than a tenth of its kernels' time: --rank {rank} reports on it"
             );
-            return Ok((traces::one_if_json(ranks, paths, json)?, found));
         }
-        let n = paths.iter().filter(|path| rank_of(path).is_some()).count();
-        ranks = Ranks::Near(rank);
-        eprintln!(
-            "{}; using rank {rank}, for which the others wait (--rank selects another, --all-ranks all)",
-            units::plural(n as u64, "rank", "ranks")
-        );
     }
     Ok((traces::one_if_json(ranks, paths, json)?, found))
 }

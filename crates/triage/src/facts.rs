@@ -212,7 +212,8 @@ fn is_generated(name: &str) -> bool {
 }
 
 /// Whether a range is code of a compiler: names that PyTorch gives to compiled functions.
-pub(crate) fn is_compiled(name: &str) -> bool {
+#[must_use]
+pub fn is_compiled(name: &str) -> bool {
     name.starts_with("Torch-Compiled Region")
         || name.contains("CompiledFxGraph")
         || name.contains("torchinductor_")

@@ -25,6 +25,11 @@ fn on_streams(kernels: &[(i64, i64, i64, i64)], waits: &[(i64, i64)]) -> Wall {
         let call = slice("cuda_runtime", "cudaDeviceSynchronize").on(1, 1);
         fixture.push(call.at(from * US, (to - from) * US));
     }
+    of_fixture(fixture)
+}
+
+/// The wall of a trace of CUDA.
+fn of_fixture(fixture: Fixture) -> Wall {
     let trace = fixture.finish();
     let before = BeforeWindowSlices::of(&trace);
     let gpu = Gpu::new(&trace, catalog::Platform::Cuda, &before, &Options::default());
@@ -195,10 +200,7 @@ fn a_pause_in_each_step_of_the_profiler_is_not_one_off() {
         for ms in starts_ms {
             fixture.push(kernel("k").at(ms * 1000 * US, 10_000 * US));
         }
-        let trace = fixture.finish();
-        let before = BeforeWindowSlices::of(&trace);
-        let gpu = Gpu::new(&trace, catalog::Platform::Cuda, &before, &Options::default());
-        let wall = Wall::of(&gpu, &Launches::of(&gpu), Lost::default());
+        let wall = of_fixture(fixture);
         (wall.span_ns / (1000 * US), wall.span())
     };
     let said = |ms, span: &str| (ms, span.to_owned());
@@ -265,10 +267,7 @@ fn a_launch_that_waits_for_a_place_in_the_queue_follows_the_gpu() {
             at += dur;
             fixture.push(kernel("k").at((400 + n * 100) * US, 100 * US).link(n + 1));
         }
-        let trace = fixture.finish();
-        let before = BeforeWindowSlices::of(&trace);
-        let gpu = Gpu::new(&trace, catalog::Platform::Cuda, &before, &Options::default());
-        let wall = Wall::of(&gpu, &Launches::of(&gpu), Lost::default());
+        let wall = of_fixture(fixture);
         let removed: Vec<(u32, i64)> = (0..600).map(|slice| (slice, 80 * US)).collect();
         wall.saved_ns(&removed)
     };
@@ -313,10 +312,7 @@ fn a_copy_from_pageable_memory_holds_up_the_cpu() {
         let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).link(2);
         fixture.push(launch.at(130 * US, US));
         fixture.push(kernel("k").at(132 * US, 10 * US).link(2));
-        let trace = fixture.finish();
-        let before = BeforeWindowSlices::of(&trace);
-        let gpu = Gpu::new(&trace, catalog::Platform::Cuda, &before, &Options::default());
-        Wall::of(&gpu, &Launches::of(&gpu), Lost::default()).saved_ns(&[(0, 80 * US)])
+        of_fixture(fixture).saved_ns(&[(0, 80 * US)])
     };
     assert_eq!(saved_ns(118), 81 * US - US, "its call is over a little before the copy");
     assert_eq!(saved_ns(10), US, "one that only queues it");
@@ -332,10 +328,7 @@ fn a_copy_that_blocks_the_cpu_begins_as_soon_as_the_gpu_is_done() {
     fixture.push(copy.at(5 * US, 110 * US));
     let name = "Memcpy DtoH (Device -> Pageable)";
     fixture.push(slice("gpu_memcpy", name).at(102 * US, 10 * US).link(2));
-    let trace = fixture.finish();
-    let before = BeforeWindowSlices::of(&trace);
-    let gpu = Gpu::new(&trace, catalog::Platform::Cuda, &before, &Options::default());
-    let wall = Wall::of(&gpu, &Launches::of(&gpu), Lost::default());
+    let wall = of_fixture(fixture);
     assert_eq!(wall.saved_ns(&[(0, 80 * US)]), 80 * US);
 }
 
@@ -348,10 +341,7 @@ fn loaded(loader: &str) -> Wall {
         fixture.push(kernel("k").at((at + 2) * US, 10 * US).link(link));
     }
     fixture.push(slice("user_annotation", loader).on(1, 1).at(20 * US, 80_000 * US));
-    let trace = fixture.finish();
-    let before = BeforeWindowSlices::of(&trace);
-    let gpu = Gpu::new(&trace, catalog::Platform::Cuda, &before, &Options::default());
-    Wall::of(&gpu, &Launches::of(&gpu), Lost::default())
+    of_fixture(fixture)
 }
 
 #[test]
@@ -389,10 +379,7 @@ fn a_wait_of_another_thread_tells_nothing_of_the_launching_one() {
     fixture.push(kernel("k").at(10_025 * US, 10 * US).link(2));
     let wait = slice("cuda_runtime", "cudaEventSynchronize").on(1, 2);
     fixture.push(wait.at(9_002 * US, 1_003 * US));
-    let trace = fixture.finish();
-    let before = BeforeWindowSlices::of(&trace);
-    let gpu = Gpu::new(&trace, catalog::Platform::Cuda, &before, &Options::default());
-    let wall = Wall::of(&gpu, &Launches::of(&gpu), Lost::default());
+    let wall = of_fixture(fixture);
     let saved_us = wall.saved_ns(&[(0, 8_000 * US)]) / US;
     assert!((8_000..8_010).contains(&saved_us), "{saved_us}");
 }
@@ -408,10 +395,7 @@ fn long_graph(work_us: i64) -> Wall {
     let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).link(2);
     fixture.push(launch.at((2_000 + work_us) * US, US));
     fixture.push(kernel("k").at((2_010 + work_us) * US, 10 * US).link(2));
-    let trace = fixture.finish();
-    let before = BeforeWindowSlices::of(&trace);
-    let gpu = Gpu::new(&trace, catalog::Platform::Cuda, &before, &Options::default());
-    Wall::of(&gpu, &Launches::of(&gpu), Lost::default())
+    of_fixture(fixture)
 }
 
 #[test]
@@ -426,10 +410,7 @@ fn without_launches_nothing_limits_it() {
     let mut fixture = Fixture::default();
     fixture.push(kernel("k").at(0, 100 * US));
     fixture.push(kernel("k").at(500 * US, 100 * US));
-    let trace = fixture.finish();
-    let before = BeforeWindowSlices::of(&trace);
-    let gpu = Gpu::new(&trace, catalog::Platform::Cuda, &before, &Options::default());
-    let wall = Wall::of(&gpu, &Launches::of(&gpu), Lost::default());
+    let wall = of_fixture(fixture);
     assert!(!wall.linked);
     assert_eq!(wall.saved_ns(&[(0, 40 * US)]), 40 * US);
 }

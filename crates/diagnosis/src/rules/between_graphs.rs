@@ -120,7 +120,7 @@ pub(crate) fn captured_again(facts: &Facts<'_>, device: &Device<'_>) -> Option<F
 pub(crate) fn is_compiled(facts: &Facts<'_>) -> bool {
     let strings = &facts.trace.strings;
     let mut names = (0..strings.len() as u32).map(|id| strings.get(StringId(id)));
-    names.any(|name| name.contains("CompiledFunction") || name.contains("Torch-Compiled Region"))
+    names.any(triage::is_compiled)
 }
 
 /// When each graph is launched, and when its first work starts.

@@ -367,33 +367,30 @@ fn a_wait_explains_a_long_gap_up_to_its_end() {
     assert_eq!(cause_of(fixture), (Cause::Python, 40 * MS));
 }
 
-#[test]
-fn an_allocator_that_gives_memory_back_is_told() {
-    let mut fixture = Fixture::default();
+/// What is said of a GPU that is idle from 10 ms on, while the CPU frees memory sixteen times, first at `from_ns`.
+fn frees_from(from_ns: i64, mut fixture: Fixture) -> String {
     let cpu = |raw_category, name| slice(raw_category, name).on(1, 1);
     fixture.push(kernel("sgemm").at(0, 10 * MS));
-    fixture.push(cpu("cuda_runtime", "cudaMalloc").at(11 * MS, MS));
     for n in 0..16_i64 {
-        fixture.push(cpu("cuda_runtime", "cudaFree").at((12 + 7 * n) * MS, 7 * MS));
+        fixture.push(cpu("cuda_runtime", "cudaFree").at(from_ns + 7 * n * MS, 7 * MS));
     }
     fixture.push(cpu("cuda_runtime", "cudaLaunchKernel").at(130 * MS, 1000).link(1));
     fixture.push(kernel("sgemm").at(130 * MS + 2000, 10 * MS).link(1));
-    let first = takeaways_of(fixture).remove(0);
+    takeaways_of(fixture).remove(0)
+}
+
+#[test]
+fn an_allocator_that_gives_memory_back_is_told() {
+    let mut fixture = Fixture::default();
+    fixture.push(slice("cuda_runtime", "cudaMalloc").on(1, 1).at(11 * MS, MS));
+    let first = frees_from(12 * MS, fixture);
     assert!(first.contains("with 16 calls that return memory to the driver"), "{first}");
     assert!(!first.contains("first run"), "{first}");
 }
 
 #[test]
 fn a_call_that_gives_memory_back_and_began_before_the_gpu_was_idle_counts() {
-    let mut fixture = Fixture::default();
-    let cpu = |raw_category, name| slice(raw_category, name).on(1, 1);
-    fixture.push(kernel("sgemm").at(0, 10 * MS));
-    for n in 0..16_i64 {
-        fixture.push(cpu("cuda_runtime", "cudaFree").at((8 + 7 * n) * MS, 7 * MS));
-    }
-    fixture.push(cpu("cuda_runtime", "cudaLaunchKernel").at(130 * MS, 1000).link(1));
-    fixture.push(kernel("sgemm").at(130 * MS + 2000, 10 * MS).link(1));
-    let first = takeaways_of(fixture).remove(0);
+    let first = frees_from(8 * MS, Fixture::default());
     assert!(first.contains("with 16 calls that return memory to the driver"), "{first}");
 }
 

@@ -211,21 +211,28 @@ fn elementwise(sizes: &[&str], change: impl Fn(&mut Program)) -> Option<FuseRow>
     advised(&program.report(), "K11")
 }
 
-/// Additions before a layer norm, of 10 us each; one norm takes as long as that. All have one launch config.
-fn added_and_normed(longest_ns: i64) -> FuseRow {
+/// Forty pairs of kernels with inputs of these dims: op, kernel and time of each. All have one launch config. The second one of one pair takes
+/// as long as told.
+fn pairs(dims: &str, parts: [(&str, &str, i64); 2], longest_ns: i64) -> TriageReport {
     let mut program = Program::on("NVIDIA A100-SXM4-80GB", (8, 0));
     let config = trace::LaunchConfig { grid: Some([128, 1, 1]), ..Default::default() };
     program.details.configs.push(config);
-    let dims = "[[32,128,768],[32,128,768]]";
+    let [(first_op, first, first_ns), (second_op, second, second_ns)] = parts;
     for nth in 0..40_i64 {
         let (cpu, gpu) = (nth * 20 * US, 2 * MS + nth * MS);
-        program.run("aten::add", dims, ADD, cpu, (gpu, 10 * US));
+        program.run(first_op, dims, first, cpu, (gpu, first_ns));
         program.details.launches.push((program.rows - 1, 0));
-        let norm_ns = if nth == 20 { longest_ns } else { 10 * US };
-        program.run("aten::layer_norm", dims, NORM, cpu + 10 * US, (gpu + 10 * US, norm_ns));
+        let ns = if nth == 20 { longest_ns } else { second_ns };
+        program.run(second_op, dims, second, cpu + 10 * US, (gpu + first_ns, ns));
         program.details.launches.push((program.rows - 1, 0));
     }
-    advised(&program.report(), "K05").unwrap()
+    program.report()
+}
+
+/// Additions before a layer norm, of 10 us each; one norm takes as long as told.
+fn added_and_normed(longest_ns: i64) -> FuseRow {
+    let parts = [("aten::add", ADD, 10 * US), ("aten::layer_norm", NORM, 10 * US)];
+    advised(&pairs("[[32,128,768],[32,128,768]]", parts, longest_ns), "K05").unwrap()
 }
 
 #[test]
@@ -245,19 +252,8 @@ fn an_interrupted_kernel_saves_no_more_than_its_equals() {
 fn activated_and_multiplied(longest_ns: i64) -> FuseRow {
     const SILU: &str = "void at::native::vectorized_elementwise_kernel<8, at::native::(anonymous namespace)::silu_kernel(at::TensorIteratorBase&)::{lambda()#1}, std::array<char*, 2ul> >(int)";
     const MUL: &str = "void at::native::vectorized_elementwise_kernel<8, at::native::BinaryFunctor<c10::BFloat16, c10::BFloat16, c10::BFloat16, at::native::binary_internal::MulFunctor<float> >, std::array<char*, 3ul> >(int)";
-    let mut program = Program::on("NVIDIA A100-SXM4-80GB", (8, 0));
-    let config = trace::LaunchConfig { grid: Some([128, 1, 1]), ..Default::default() };
-    program.details.configs.push(config);
-    let dims = "[[4096,4096],[4096,4096]]";
-    for nth in 0..40_i64 {
-        let (cpu, gpu) = (nth * 20 * US, 2 * MS + nth * MS);
-        program.run("aten::silu", dims, SILU, cpu, (gpu, 30 * US));
-        program.details.launches.push((program.rows - 1, 0));
-        let mul_ns = if nth == 20 { longest_ns } else { 10 * US };
-        program.run("aten::mul", dims, MUL, cpu + 10 * US, (gpu + 30 * US, mul_ns));
-        program.details.launches.push((program.rows - 1, 0));
-    }
-    advised(&program.report(), "K02").unwrap()
+    let parts = [("aten::silu", SILU, 30 * US), ("aten::mul", MUL, 10 * US)];
+    advised(&pairs("[[4096,4096],[4096,4096]]", parts, longest_ns), "K02").unwrap()
 }
 
 #[test]
