@@ -183,6 +183,11 @@ fn on_device(
     let judged = OverlapOptions { displaced: &is_displaced, ..overlap_options(asked, &wall) };
     let overlap = overlap::overlap(gpu, &launches, &stage_of, Some(&places), &judged);
     let exposed_ns = &overlap.per_slice.exclusive_ns;
+    let own_frames = OwnFrames::of(gpu, &launches, linker);
+    let (own_frames, peak) = (Some(&own_frames), *peak);
+    // (What the overlap table advises is of all iterations.)
+    let (wall, slices) = judged_by(warm, (gpu, &launches), wall, (&idle, lost));
+    let of_warm = warm.map(|warm| WarmSlices { warm, slices: &slices });
     let facts = Facts {
         gpu,
         places: &places,
@@ -190,16 +195,12 @@ fn on_device(
         arguments: &arguments,
         exposed_ns,
         displaced: &is_displaced,
+        warm: of_warm,
         zero_ns: *zero_ns,
     };
     let (kernels, merged) = kernel_tables(&facts, &stage_of);
     let context = fuse_context(asked, &arguments);
     let (arguments, tokens) = (context.arguments, &stages.most_tokens(gpu.trace)[..]);
-    let own_frames = OwnFrames::of(gpu, &launches, linker);
-    let (own_frames, peak) = (Some(&own_frames), *peak);
-    // (What the overlap table advises is of all iterations.)
-    let (wall, slices) = judged_by(warm, (gpu, &launches), wall, (&idle, lost));
-    let of_warm = warm.map(|warm| WarmSlices { warm, slices: &slices });
     let ground = Ground {
         run,
         wall: &wall,

@@ -25,6 +25,7 @@ pub struct Rest {
     device: String,
     n_kernels: usize,
     total_ns: i64,
+    warm_ns: Option<i64>,
     gpu_share_pct: f64,
     share_pct: f64,
     launches: u64,
@@ -49,6 +50,7 @@ impl Rest {
             device: first.device.clone(),
             n_kernels: rows.len(),
             total_ns,
+            warm_ns: first.warm_ns.map(|_| sum(|row| row.warm_ns.unwrap_or_default())),
             gpu_share_pct: rows.iter().map(|row| row.gpu_share_pct).sum(),
             share_pct: rows.iter().map(|row| row.share_pct).sum(),
             launches,
@@ -131,6 +133,9 @@ pub(super) const FROM_ARGUMENTS: &[&str] = &[
     "n_launch_configs",
 ];
 
+/// The column of the time in warm iterations.
+pub(super) const WARM: &str = "warm_ns";
+
 const NOT_TOLD: &str = "not recorded";
 
 fn counted(n: u64) -> Cell<'static> {
@@ -211,6 +216,16 @@ impl Row for KernelLine {
         columns::total_ns("Summed duration of all launches.", |line| {
             Cell::Ns(line.either(|row| row.total_ns, |rest| rest.total_ns))
         }),
+        Column {
+            key: WARM,
+            title: "Of it in the warm iterations",
+            unit: Unit::Time,
+            help: "Part of Total that the warm iterations launched: the rest will not come again.",
+            cell: |line| {
+                let warm_ns = line.either(|row| row.warm_ns, |rest| rest.warm_ns);
+                Cell::or_missing(warm_ns, Cell::Ns, "no iteration is cold")
+            },
+        },
         Column {
             key: "gpu_share_pct",
             title: columns::OF_GPU_TIME,

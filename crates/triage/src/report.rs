@@ -14,11 +14,12 @@ use super::displaced::Displaced;
 use super::framework::FrameworkVote;
 use super::fuse::FuseRow;
 use super::iterations::Warm;
-use super::kernel_line::{FROM_ARGUMENTS, KernelLine, above_cutoff};
+use super::kernel_line::{FROM_ARGUMENTS, KernelLine, WARM, above_cutoff};
 use super::kernel_row::KernelTableRow;
 use super::overlap::{Concurrency, OverlapRow};
 use super::site::Confidence;
 use super::stages::{Stage, StageRow};
+use super::takeaways::WarmWork;
 use super::unrecorded::{Cut, LostCalls};
 use super::wall_stages::StageWall;
 use super::wall_time::{WallRow, WallTimes};
@@ -214,7 +215,8 @@ impl TriageReport {
         let lines: Vec<KernelLine> = self.merged.iter().cloned().map(KernelLine::from).collect();
         let table = Table::of("kernels-merged", "Kernels", &lines).without("stage");
         let table = if self.devices().len() > 1 { table } else { table.without("device") };
-        let table = table.without_missing(FROM_ARGUMENTS).summing(&["total_ns", "launches"]);
+        let table = table.without_missing(FROM_ARGUMENTS).without(self.unless_cold_differs());
+        let table = table.summing(&["total_ns", WARM, "launches"]);
         Some(self.of_all(table).when_empty(self.nothing()))
     }
 
@@ -223,6 +225,14 @@ impl TriageReport {
         match &self.warm {
             Some(warm) => of_iterations(table, &warm.all()),
             None => table,
+        }
+    }
+
+    /// The column of the time in warm iterations, where that differs from the time of all as the number of iterations does.
+    fn unless_cold_differs(&self) -> &'static str {
+        match self.warm.as_ref().and_then(|warm| WarmWork::of(&self.kernels, warm)) {
+            Some(_) => "",
+            None => WARM,
         }
     }
 
@@ -340,10 +350,12 @@ impl TriageReport {
         let lines = above_cutoff(kernels, cutoff_pct);
         self.of_all(Table::of("kernel-table", "Kernels by stage", &lines))
             .without_missing(FROM_ARGUMENTS)
+            .without(self.unless_cold_differs())
             // Of one stage and all of it, both shares are the same.
             .without(if several_stages { "" } else { "gpu_share_pct" })
             .summing(&[
                 "total_ns",
+                WARM,
                 "launches",
                 // Shares sum to the whole of one device, or of one stage.
                 match (self.devices().len() > 1, several_stages) {

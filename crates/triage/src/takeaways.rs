@@ -3,6 +3,7 @@
 mod communication;
 mod composition;
 mod limits;
+mod warm_work;
 
 use catalog::Category;
 use report::units;
@@ -21,6 +22,7 @@ use timeline::percent;
 
 pub(super) use limits::{BLOCKED_PCT, Limits};
 pub use limits::{LIMITING_SHARE, SLOWED_BY_STACKS};
+pub(super) use warm_work::WarmWork;
 
 /// A share of GPU time from which communication gets a sentence, and a share of the GPU span from which it is lost time, in
 /// percent.
@@ -109,7 +111,11 @@ pub(super) fn takeaways(
         is_lost || !(waits_elsewhere || is_idle)
     });
     let is_displaced = tables.displaced.as_ref().is_some_and(|found| found.is_much(None));
-    if !first_run && !repeats && !is_idle && !is_displaced {
+    let warm = tables.warm.as_ref().map(|(warm, _)| warm);
+    let warm_work = warm.and_then(|warm| WarmWork::of(&tables.kernels, warm));
+    if let Some(work) = warm_work.filter(|_| !is_displaced) {
+        rest.push(work.sentence());
+    } else if !first_run && !repeats && !is_idle && !is_displaced {
         let bare_ns = if without_names(coverage).is_some() { coverage.bare_ns } else { 0 };
         let gemm_ns = coverage.known_convolution_gemm_ns();
         rest.extend(composition(time, tables, gemm_ns, bare_ns));

@@ -119,3 +119,12 @@ mod tests {
         assert_eq!(cell.raw(), "graph-launched; locations:3");
     }
 }
+
+/// A text with its first letter in upper case.
+pub(crate) fn sentence_case(text: &str) -> String {
+    let mut text = text.to_owned();
+    if let Some(first) = text.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    text
+}

@@ -114,15 +114,6 @@ pub(super) const PINS: [&str; 2] = ["pin-host-memory", "pin-host-tensor"];
 /// Why there is no bound.
 const NO_REMEDY: &str = "no remedy applies, or it ran in no recorded step";
 
-/// A text with its first letter in upper case.
-fn sentence_case(text: &str) -> String {
-    let mut text = text.to_owned();
-    if let Some(first) = text.get_mut(..1) {
-        first.make_ascii_uppercase();
-    }
-    text
-}
-
 impl Row for OverlapRow {
     fn key(&self) -> Option<RowKey<'_>> {
         Some(RowKey::Event(self.representative))
@@ -197,7 +188,7 @@ impl Row for OverlapRow {
             cell: |row| {
                 row.recommendation
                     .as_deref()
-                    .map_or("None".into(), |what| sentence_case(what).into())
+                    .map_or("None".into(), |what| words::sentence_case(what).into())
             },
         },
         Column {
