@@ -85,6 +85,13 @@ impl Kind {
     }
 }
 
+impl Matches {
+    /// How far the kernels of each call end apart, in ns.
+    pub(crate) fn ends_apart_ns(&self) -> impl Iterator<Item = i64> {
+        self.calls.iter().map(|of_all| Fit::of(of_all).apart_ns)
+    }
+}
+
 /// The matches of one kind, by group. Empty where a gate is shut. `slack_ns`: of ranks in files of their own,
 /// of which some may be missing, what their clocks may differ by ([`Clocks::slack_ns`](crate::clocks::Clocks::slack_ns)).
 /// `may_fit_roughly`: also those that show no clock.

@@ -12,7 +12,7 @@ use crate::matched::{Matched, not_compared};
 use crate::on_cpu::{CpuRow, on_cpu};
 use crate::rows::{GroupRow, RankRow};
 use crate::runs::OneRun;
-use crate::same_calls::Unknown;
+use crate::same_calls::{Matches, Unknown};
 use crate::senders::for_senders;
 use crate::waits::Waits;
 
@@ -29,9 +29,27 @@ pub struct Compared {
 /// A reservation on less than this part of the longest waits changes no figure that is printed: a hundredth.
 const LEAST_PART: i64 = 100;
 
+/// So many times as close are the ends of another kind, if most of what those of one are apart is no difference of clocks.
+const MUCH_CLOSER: i64 = 4;
+/// Of fewer calls the median tells nothing.
+const LEAST_CALLS: usize = 5;
+
 /// Whether `n` collectives that are off by `ns` each change a figure of waits of `waits_ns`.
 fn changes(ns: i64, n: usize, waits_ns: i64) -> bool {
     ns.saturating_mul(n as i64).saturating_mul(LEAST_PART) >= waits_ns
+}
+
+/// How far the kernels of a call end apart in the kind where they are closest: the median of its calls. Kernels of a call end together
+/// but for what the clocks differ by, and the longer they are, the further apart. `None` of few calls, and where some ranks have no such kind.
+fn closest_ends_ns(matches: &[Matches]) -> Option<i64> {
+    let n_ranks = matches.iter().map(|found| found.members.len()).max()?;
+    let is_told = |found: &&Matches| found.members.len() == n_ranks && !found.is_broadcast;
+    let kinds = matches.iter().filter(is_told);
+    let of_kind = kinds.filter_map(|found| {
+        let mut apart: Vec<i64> = found.ends_apart_ns().collect();
+        timeline::median(&mut apart).filter(|_| apart.len() >= LEAST_CALLS)
+    });
+    of_kind.min()
 }
 
 impl OneRun<'_> {
@@ -75,9 +93,15 @@ impl OneRun<'_> {
         let waits_ns = longest_ns.unwrap_or_default();
         let n_calls = known.matches.iter().map(|found| found.calls.len()).sum();
         if let Some(ns) = rough_ns.filter(|ns| *ns > 0 && changes(*ns, n_calls, waits_ns)) {
+            let clocks = match closest_ends_ns(&known.matches) {
+                Some(closest) if closest.saturating_mul(MUCH_CLOSER) <= ns => format!(
+                    "; little of that is a difference of clocks: those of another kind are {} apart (median)",
+                    time(closest)
+                ),
+                _ => ", and the clocks of the ranks may differ by as much".to_owned(),
+            };
             said.push(format!(
-                "The waits are estimates: the ends of kernels of one collective are up to {} apart, and the clocks of the ranks may differ by \
-                 as much.",
+                "The waits are estimates: the ends of kernels of one collective are up to {} apart{clocks}.",
                 time(ns)
             ));
         }
@@ -264,6 +288,34 @@ mod tests {
         assert!(changes(100_000, 4, 40_000_000));
         assert!(!changes(72_000, 11, 2_990_000_000), "0.8 ms of 3 s");
         assert!(changes(1, 1, 0));
+    }
+
+    #[test]
+    fn ends_of_another_kind_bound_what_the_clocks_differ_by() {
+        // Calls of two ranks, of which the second ends so much later.
+        let of = |members: &[usize], apart: &[i64]| {
+            let call = |apart_ns: &i64| {
+                members.iter().map(|at| (*at, (0, 1_000 + *at as i64 * apart_ns))).collect()
+            };
+            Matches {
+                members: members.to_vec(),
+                n_missing: 0,
+                is_broadcast: false,
+                calls: apart.iter().map(call).collect(),
+                rough_ns: 0,
+                unknown: Unknown::default(),
+            }
+        };
+        let long = of(&[0, 1], &[900, 100, 2_000, 1_500, 1_200]);
+        let short = of(&[0, 1], &[40, 30, 900, 35, 38]);
+        assert_eq!(closest_ends_ns(std::slice::from_ref(&long)), Some(1_200));
+        assert_eq!(closest_ends_ns(&[long.clone(), short.clone()]), Some(38));
+        // Of few calls, of a broadcast, or of some of the ranks, nothing follows.
+        let few = of(&[0, 1], &[1, 2, 3, 4]);
+        let root = Matches { is_broadcast: true, ..short.clone() };
+        assert_eq!(closest_ends_ns(&[long.clone(), few, root]), Some(1_200));
+        let wide = of(&[0, 1, 2], &[900, 100, 2_000, 1_500, 1_200]);
+        assert_eq!(closest_ends_ns(&[wide, short]), Some(2_400));
     }
 
     #[test]
