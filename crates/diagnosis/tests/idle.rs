@@ -231,14 +231,30 @@ fn idle_time_within_one_call_names_it() {
 #[test]
 fn without_a_loader_what_it_hides_behind_comes_earlier() {
     // In each step the loader runs for 6 ms, in 2 of which the device still works.
-    let mut fixture = Fixture::default();
-    for n in 0..4_i64 {
-        let at = n * 10 * MS;
-        launch(&mut fixture, "gemm", n + 1, at, at + 4_000, 3 * MS);
-        fixture.push(slice("user_annotation", LOADER).at(at + MS, 6 * MS).on(1, 1));
-    }
-    launch(&mut fixture, "gemm", 5, 40 * MS, 40 * MS + 4_000, 3 * MS);
-    let diagnosis = diagnosis(fixture);
+    let of = |waits_at: Option<i64>| {
+        let mut fixture = Fixture::default();
+        for n in 0..4_i64 {
+            let at = n * 10 * MS;
+            launch(&mut fixture, "gemm", n + 1, at, at + 4_000, 3 * MS);
+            fixture.push(slice("user_annotation", LOADER).at(at + MS, 6 * MS).on(1, 1));
+            if let Some(waits_at) = waits_at {
+                let wait = slice("cuda_runtime", "cudaStreamSynchronize").on(1, 1);
+                fixture.push(wait.at(at + waits_at, 10_000));
+            }
+        }
+        launch(&mut fixture, "gemm", 5, 40 * MS, 40 * MS + 4_000, 3 * MS);
+        diagnosis(fixture)
+    };
+    // A wait right behind the loader: the work is done by then either way.
+    let waits = of(Some(7 * MS + 1_000));
+    let [finding] = found(&waits, "M9")[..] else { panic!("{:?}", waits.findings) };
+    let bound_ns = finding.bound_ns.unwrap();
+    assert!((16 * MS..16 * MS + 100_000).contains(&bound_ns), "{finding:?}");
+    // One at the end of the step: 2.9 ms of idle time may go away.
+    let waits = of(Some(10 * MS - 100_000));
+    let [finding] = found(&waits, "M9")[..] else { panic!("{:?}", waits.findings) };
+    assert_eq!(finding.bound_ns, Some(24 * MS), "{finding:?}");
+    let diagnosis = of(None);
     let [finding] = found(&diagnosis, "M9")[..] else { panic!("{:?}", diagnosis.findings) };
     assert_eq!(finding.bound_ns, Some(24 * MS), "{finding:?}");
     assert!(finding.meaning.starts_with("It runs for 24.0 ms in all"), "{finding:?}");

@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 
 use host::HostSlice;
+use host::class::Class;
 use host::slices::ThreadId;
 use timeline::batches::taken_over_ns;
-use timeline::intervals::{Interval, both, holds, length, union, without};
+use timeline::intervals::{Interval, both, holds, length, touching, union, without};
 use trace::TrackId;
 
 use super::Device;
@@ -27,6 +28,42 @@ impl<'f> Device<'f> {
     pub(crate) fn loads_ns(&self) -> i64 {
         let loaders = self.loaders().into_iter().map(HostSlice::interval).collect();
         length(&both(&union(loaders), &self.window()))
+    }
+
+    /// By how much what follows would come earlier, at most, if the device's work during the loaders did: each time that work, or the time
+    /// in which the device is idle until the next call that waits for it has returned. After that call the CPU is as late with the loader as
+    /// without: it waited for the work.
+    #[must_use]
+    pub(crate) fn earlier_without_loader_ns(&self) -> i64 {
+        let slices = self.facts.slices;
+        let (window, busy) = (self.window(), self.facts.gpu.busy(self.id));
+        let busy = both(busy, &window);
+        let mut by_thread: BTreeMap<ThreadId, (Vec<Interval>, Vec<Interval>)> = BTreeMap::new();
+        for loader in self.loaders() {
+            let (loads, _) = by_thread.entry(slices.thread(loader.row)).or_default();
+            loads.push(loader.interval());
+        }
+        let is_wait = |call: &&HostSlice| slices.class(call) == Class::Sync || slices.blocks(call);
+        for call in slices.calls.iter().filter(is_wait) {
+            if let Some((_, waits)) = by_thread.get_mut(&slices.thread(call.row)) {
+                waits.push(call.interval());
+            }
+        }
+        let mut earlier_ns = 0_i64;
+        for (loads, mut waits) in by_thread.into_values() {
+            trace::sort(&mut waits);
+            let loads = union(loads);
+            let idle = without(&without(&window, &busy), &loads);
+            let of_each = loads.iter().map(|load| {
+                let next = waits.partition_point(|(start_ns, _)| *start_ns < load.1);
+                let after = (load.1, waits.get(next).map_or(i64::MAX, |(_, end_ns)| *end_ns));
+                let during_ns = length(&both(touching(&busy, *load), &[*load]));
+                during_ns.min(length(&both(touching(&idle, after), &[after])))
+            });
+            let sum_ns = of_each.fold(0, i64::saturating_add).min(length(&idle));
+            earlier_ns = earlier_ns.saturating_add(sum_ns);
+        }
+        earlier_ns
     }
 
     /// The data loaders on the threads that launch its work.

@@ -16,6 +16,8 @@ const LEAST_MORE: f64 = 0.1;
 /// Of the loader's time, what receiving batches takes is told from the first share on. From the second, more workers do not help.
 const LEAST_RECEIVED: f64 = 0.25;
 const MOST_RECEIVED: f64 = 0.5;
+/// What comes earlier without the loader is told from this share of what the device waits for it on.
+const LEAST_EARLIER: f64 = 0.05;
 /// Why the communication counts.
 const LAUNCHES: &str =
     "The CPU launches what comes next when the data is there, however short the communication is. ";
@@ -127,13 +129,13 @@ pub(crate) fn takes_over(device: &Device<'_>) -> bool {
 /// How much sooner the run is done without the loader, at most, and why that is more than the device waits for it: the device's work during
 /// the loader comes earlier, too, as far as the device stands still elsewhere.
 fn saved(device: &Device<'_>, bound_ns: i64) -> (i64, String) {
-    let idle = WallPart::ALL.into_iter().filter(|part| part.is_idle());
-    let idle_ns: i64 = idle.filter_map(|part| device.wall(part)).map(|row| row.total_ns).sum();
     let loads_ns = device.loads_ns();
-    let saved_ns = bound_ns.max(loads_ns.min(idle_ns));
-    let hides = match saved_ns > bound_ns {
+    let earlier_ns = device.earlier_without_loader_ns();
+    let saved_ns = bound_ns.max(loads_ns.min(bound_ns.saturating_add(earlier_ns)));
+    let more_ns = saved_ns.saturating_sub(bound_ns);
+    let hides = match more_ns as f64 > LEAST_EARLIER * bound_ns as f64 {
         true => format!(
-            "It runs for {} in all: without it, the GPU's work during it would come earlier, too. ",
+            "It runs for {} in all: without it, what comes after the GPU's work during it would come earlier, too. ",
             time(loads_ns)
         ),
         false => String::new(),
