@@ -87,7 +87,8 @@ impl RunFacts {
         let unmapped = graph_slices.saturating_sub(graph_mapped);
         let warning = (unmapped > 0).then(|| {
             format!(
-                "{unmapped} GPU slices of graph launches map to no op: add the capture trace, or a mapping trace without graphs"
+                "{unmapped} GPU slices of graph launches map to no op: {}",
+                triage.coverage.maps_graphs()
             )
         });
         Self {

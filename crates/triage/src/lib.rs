@@ -187,7 +187,7 @@ impl<'a> OwnCaptures<'a> {
         let is_used = coverage.captures.iter().any(|capture| capture.replays > 0);
         let captures =
             if self.traces.is_empty() || is_used { coverage.captures } else { Vec::new() };
-        Coverage { captures, ..coverage }
+        Coverage { captures, has_own_captures: !self.traces.is_empty(), ..coverage }
     }
 
     /// With what else tells where work came from.

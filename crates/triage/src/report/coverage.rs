@@ -24,6 +24,8 @@ pub struct Coverage {
     pub gpu_blocked_ns: i64,
     /// Whether most launches are those of captures of graphs: what is captured does not run.
     pub only_captures: bool,
+    /// Whether the file captures graphs itself, and nobody gave other captures.
+    pub has_own_captures: bool,
     /// Part of `total_ns` that graphs launched.
     pub graph_ns: i64,
     /// Whether any op has its inputs (`record_shapes=True`).
@@ -88,6 +90,19 @@ impl Coverage {
         }
     }
 
+    /// What maps the kernels of graphs, in words: a capture that this file has already did not.
+    #[must_use]
+    pub fn maps_graphs(&self) -> &'static str {
+        match self.has_own_captures {
+            true => {
+                "add a trace of the same work without graphs as mapping: the captures in this file do not tell"
+            }
+            false => {
+                "add the capture trace as capture, or a trace of the same work without graphs as mapping"
+            }
+        }
+    }
+
     /// What graphs launched, in words.
     fn launched_by_graphs(&self) -> String {
         let kernels = units::plural(self.graph_kernels, "kernel", "kernels");
@@ -116,10 +131,10 @@ impl Coverage {
             let are = if self.graph_slices == 1 { "maps" } else { "map" };
             if own_pct >= LOST_PCT {
                 said.push(format!(
-                    "Graphs launched {}, which {are} to the graph launch only ({} of GPU time). To map each of them, add the capture trace \
-                     as capture, or a trace of the same work without graphs as mapping.",
+                    "Graphs launched {}, which {are} to the graph launch only ({} of GPU time). To map each of them, {}.",
                     self.launched_by_graphs(),
-                    units::percent(own_pct)
+                    units::percent(own_pct),
+                    self.maps_graphs()
                 ));
             }
         } else if self.graph_slices > 0 {
