@@ -18,8 +18,9 @@ type Call = [(usize, Interval)];
 /// brings it in step with the others.
 ///
 /// A rank records from one point of its program on, as from the begin of a step. Where the last one to join comes there later than
-/// another rank, so much of the wait of that one has no cause in the files; the rest has. Of files that do not tell when their recording
-/// begins, nothing is known.
+/// another rank, so much of the wait of that one has no cause in the files; the rest has. If their programs have passed
+/// one place since, what is left of that is by how much the last one passes it later. Of files that do not tell when their recording begins, nothing
+/// is known.
 #[derive(Default)]
 pub(crate) struct BeforeRecordings<'a>(Vec<Before<'a>>);
 
@@ -55,11 +56,14 @@ impl<'a> BeforeRecordings<'a> {
         let begin = |at: usize| ranks.get(at)?.begins_ns;
         let before = |(rank, first): (usize, Option<(i64, &'a Call)>)| {
             let (last_ns, first) = first?;
-            let (_, (from, _)) = first.iter().find(|(at, _)| *at == rank)?;
+            let own = ranks.get(rank)?;
+            let (_, times) = *first.iter().find(|(at, _)| *at == rank)?;
             let (last, _) = first.iter().find(|(_, (from, _))| *from == last_ns)?;
             let apart_ns = begin(*last)?.saturating_sub(begin(rank)?);
-            let wait_ns = last_ns.saturating_sub(*from);
-            let explained_ns = apart_ns.min(wait_ns);
+            let wait_ns = last_ns.saturating_sub(times.0);
+            let launched_ns = own.launch_ns(times).unwrap_or(times.0);
+            let late_ns = least_late_ns(own, ranks.get(*last)?, launched_ns);
+            let explained_ns = apart_ns.min(wait_ns).min(late_ns.unwrap_or(i64::MAX)).max(0);
             // (Where most of the wait is in the recordings, the files have its cause.)
             let is_most = explained_ns.saturating_mul(2) > wait_ns && explained_ns >= LEAST_NS;
             is_most.then_some(Before { rank, first, last: *last, apart_ns, explained_ns })
@@ -87,4 +91,20 @@ impl<'a> BeforeRecordings<'a> {
             time(most.explained_ns)
         ))
     }
+}
+
+/// By how much `last` comes later to the annotations that the program of `rank` begins before `at_ns`: to the one to which it comes least
+/// later, because no delay from before is left of more than that. `None` where both have none of one name, equally often.
+fn least_late_ns(rank: &RankCalls, last: &RankCalls, at_ns: i64) -> Option<i64> {
+    fn of<'a>(rank: &'a RankCalls, name: &str) -> Vec<&'a (String, i64)> {
+        rank.marks.iter().filter(|(other, _)| other == name).collect()
+    }
+    let begun = rank.marks.iter().filter(|(_, begun_ns)| *begun_ns <= at_ns);
+    let late = begun.filter_map(|mark| {
+        let (own, others) = (of(rank, &mark.0), of(last, &mark.0));
+        let place = own.iter().position(|other| *other == mark)?;
+        let (_, last_ns) = others.get(place).filter(|_| own.len() == others.len())?;
+        Some(last_ns.saturating_sub(mark.1))
+    });
+    late.min()
 }

@@ -19,6 +19,7 @@ impl RankCalls {
             world_size,
             recorded,
             begins_ns,
+            marks,
             kinds,
             exposed,
             kernels,
@@ -34,6 +35,11 @@ impl RankCalls {
         to.option(*world_size);
         to.intervals(recorded.as_slice());
         to.option(*begins_ns);
+        to.count(marks.len());
+        for (name, at_ns) in marks {
+            to.text(name);
+            to.int(*at_ns);
+        }
         to.count(kinds.len());
         for Kind { key, group_size, is_broadcast, calls } in kinds {
             to.text(key);
@@ -72,6 +78,7 @@ impl RankCalls {
         let (rank, file, world_size) = (from.int()?, from.text()?, from.option()?);
         let recorded = from.intervals()?.first().copied();
         let begins_ns = from.option()?;
+        let marks = from.each(|from| Some((from.text()?, from.int()?)))?;
         let kinds = from.each(|from| {
             Some(Kind {
                 key: from.text()?,
@@ -100,6 +107,7 @@ impl RankCalls {
             world_size,
             recorded,
             begins_ns,
+            marks,
             kinds,
             exposed,
             kernels,
@@ -228,6 +236,7 @@ mod tests {
                 world_size,
                 recorded: exposed.first().copied(),
                 begins_ns: launch_ns,
+                marks: shift_ns.map(|at_ns| (file.clone(), at_ns)).into_iter().collect(),
                 kinds: vec![Kind { key: file.clone(), group_size: world_size, is_broadcast, calls: calls.clone() }],
                 kernels: calls.iter().copied().map(kernel).collect(),
                 on_cpu: vec![CpuKind { name: file.clone(), size: file.clone(), calls }],

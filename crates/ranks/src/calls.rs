@@ -52,6 +52,8 @@ pub struct RankCalls {
     pub(crate) recorded: Option<Interval>,
     /// When the profiler begins to record, where the file has its span. (The first op may begin long after that.)
     pub(crate) begins_ns: Option<i64>,
+    /// The first annotations of its program: the name of each, and when it begins.
+    pub(crate) marks: Vec<(String, i64)>,
     pub(crate) kinds: Vec<Kind>,
     /// When it runs no kernel but communication.
     pub(crate) exposed: Vec<Interval>,
@@ -119,6 +121,7 @@ impl RankCalls {
         Self {
             rank,
             begins_ns: begins.map(|at| at.saturating_add(shift)),
+            marks: marks(slices, shift),
             file: file.to_owned(),
             world_size: distributed(trace).1,
             groups: groups_of(trace, rank),
@@ -160,6 +163,7 @@ impl RankCalls {
             kernel.launch_ns = kernel.launch_ns.map(|at| at.saturating_add(by_ns));
         }
         own.begins_ns = own.begins_ns.map(|at| at.saturating_add(by_ns));
+        own.marks.iter_mut().for_each(|(_, at)| *at = at.saturating_add(by_ns));
         own.shift_ns = own.shift_ns.map(|shift| shift.saturating_add(by_ns));
         own
     }
@@ -229,6 +233,19 @@ fn recordings<'a>(slices: &'a Slices<'_>) -> impl Iterator<Item = HostSlice> + '
     };
     let others = slices.all.iter().filter(|(_, family)| *family == Family::Other);
     others.map(|(slice, _)| *slice).filter(is_one)
+}
+
+/// So many annotations come before the first collective of a recording, or tell where the program is then.
+const MOST_MARKS: usize = 200;
+
+/// The first annotations of a program, by begin.
+fn marks(slices: &Slices<'_>, shift: i64) -> Vec<(String, i64)> {
+    let mut all: Vec<HostSlice> = slices.annotations.clone();
+    trace::sort_by_key(&mut all, |slice| slice.start_ns);
+    let first = all.iter().take(MOST_MARKS);
+    first
+        .map(|slice| (slices.name(slice).to_owned(), slice.start_ns.saturating_add(shift)))
+        .collect()
 }
 
 /// A call, and what is recorded of its message.

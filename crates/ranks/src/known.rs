@@ -61,8 +61,15 @@ impl Known {
                 |own: &[(usize, &Kind)]| matches(own, &self.groups, of_files.then(slack), true);
             let mut own = found(&of_ranks);
             if own.is_empty() && !is_broadcast {
-                let cut = in_common(&of_ranks, ranks);
-                own = found(&cut.iter().map(|(at, kind)| (*at, kind)).collect::<Vec<_>>());
+                let mut cut = in_common(&of_ranks, ranks);
+                let found = |cut: &[(usize, Kind)]| {
+                    found(&cut.iter().map(|(at, kind)| (*at, kind)).collect::<Vec<_>>())
+                };
+                own = found(&cut);
+                if own.is_empty() {
+                    cut = without_lost_end(cut);
+                    own = found(&cut);
+                }
                 let pairs = of_ranks.iter().zip(&cut).filter(|_| !own.is_empty());
                 pairs.for_each(|((at, kind), one)| {
                     cut_of[*at] += kind.calls.len() - one.1.calls.len();
@@ -95,6 +102,21 @@ fn in_common(of_ranks: &[(usize, &Kind)], ranks: &[&RankCalls]) -> Vec<(usize, K
     };
     let own: Vec<(usize, Kind)> = of_ranks.iter().map(of).collect();
     if own.iter().any(|(_, kind)| kind.calls.len() < LEAST_AMONG) { Vec::new() } else { own }
+}
+
+/// So many percent of its calls a rank may lack at the end.
+const MOST_LOST_PCT: usize = 10;
+
+/// The calls without the last ones of the ranks that have more of them: the profiler may lose work at the end of a recording, although it
+/// has later work of other kinds. Empty where the ranks have equally many, or differ by much.
+fn without_lost_end(mut of_ranks: Vec<(usize, Kind)>) -> Vec<(usize, Kind)> {
+    let counts = || of_ranks.iter().map(|(_, kind)| kind.calls.len());
+    let (Some(least), Some(most)) = (counts().min(), counts().max()) else { return Vec::new() };
+    if least == most || 100 * (most - least) > MOST_LOST_PCT * most {
+        return Vec::new();
+    }
+    of_ranks.iter_mut().for_each(|(_, kind)| kind.calls.truncate(least));
+    of_ranks
 }
 
 #[cfg(test)]
@@ -155,5 +177,30 @@ mod tests {
         assert_eq!((known.matches.len(), known.n_cut), (0, 0));
         // Three in common may fit by chance.
         assert!(found([&first, &calls(7..=12, 100)]).matches.is_empty());
+    }
+
+    #[test]
+    fn calls_that_a_recording_lost_at_its_end_are_left_out() {
+        let calls = |n: i64, wait: i64| -> Vec<Interval> {
+            (1..=n).map(|nth| (nth * 10_000 - wait, nth * 10_000)).collect()
+        };
+        let found = |own: [&[Interval]; 2]| {
+            let mut ranks = ranks(own);
+            // (Later work of another kind is there.)
+            for rank in &mut ranks {
+                let times = (400_000 * US, 400_010 * US);
+                rank.kernels.push(Launched { times, launch_ns: None, stream: trace::TrackId(0) });
+            }
+            let known = Known::of(&ranks.iter().collect::<Vec<_>>());
+            (known.matches.iter().map(|one| one.calls.len()).sum::<usize>(), known.n_cut)
+        };
+        assert_eq!(found([&calls(20, 900), &calls(18, 100)]), (18, 2));
+        assert_eq!(found([&calls(20, 900), &calls(16, 100)]), (0, 0), "a fifth is too much");
+        let mut first = calls(20, 100);
+        first.drain(..2);
+        assert_eq!(found([&calls(20, 900), &first]), (18, 2), "cut at the begin");
+        let mut middle = calls(20, 100);
+        middle.drain(8..10);
+        assert_eq!(found([&calls(20, 900), &middle]), (0, 0));
     }
 }

@@ -203,7 +203,8 @@ fn rows(
         }
         for (at, (start, end)) in of_all {
             waits[*at].n += 1;
-            joined[*at].push((*start, *end));
+            // (What comes from before is neither waiting nor transfer.)
+            joined[*at].push((begun_ns((*start, *at)).min(*end), *end));
             if *at != last && is_wanted(*at) {
                 let until_ns = last_ns.min(*end);
                 let from_ns = begun_ns((*start, *at)).min(until_ns);

@@ -109,7 +109,8 @@ impl OneRun<'_> {
         said.extend(unknown.and_then(Unknown::sentence).filter(|_| !known.matches.is_empty()));
         if known.n_cut > 0 {
             said.push(format!(
-                "Collectives that end before or after the time in which all ranks were recorded are left out (up to {} per rank).",
+                "Collectives that end before or after the time in which all ranks were recorded, or that a recording lacks at its end, are left \
+                 out (up to {} per rank).",
                 count(known.n_cut as u64)
             ));
         }
@@ -255,7 +256,7 @@ impl Matched {
         let sum = |of: fn(&Waits) -> i64| others().map(of).sum::<i64>();
         let is_transfer = sum(|waits| waits.transfer_ns) > sum(|waits| waits.exposed_ns);
         let why = match is_transfer {
-            true => "most of its exposed communication is transfer",
+            true => "in these collectives, more of its exposed time is transfer",
             false => "its own launches come no earlier, so the CPU limits all ranks",
         };
         match most.filter(|ns| ns.saturating_mul(2) < least_waiting) {

@@ -2,7 +2,7 @@
 
 use fixture::{Fixture, kernel, slice};
 use host::HostIndex;
-use ranks::{RankCalls, Runs};
+use ranks::{Compared, RankCalls, Runs};
 use trace::{Collective, Details, Trace};
 
 /// One rank of a run in a file of its own: a product of 100 us, then a collective until 600 us.
@@ -96,12 +96,14 @@ fn the_json_of_a_run_fits_its_schema() {
 
 /// A rank of three that calls five all-to-alls and three all-reduces, which end together, each 10 ms after the one before; rank 2 joins
 /// the all-to-alls `late` us after rank 0, and rank 1 the all-reduces by 30 us. `call` is around the launch of each all-to-all. All is
-/// launched ahead, or each kernel where it can start. Its recording begins and its first op begins so many us late.
+/// launched ahead, or each kernel where it can start. Its recording begins and its first op begins so many us late; an annotation before the
+/// first call begins at `mark` us.
 fn exchanges(
     rank: i64,
     (call, ahead): (&str, bool),
     late: i64,
     (recording, op): (Option<i64>, i64),
+    mark: Option<i64>,
 ) -> RankCalls {
     let us = 1_000;
     let mut fixture = Fixture::default();
@@ -110,6 +112,9 @@ fn exchanges(
         fixture.push(span.at(from * us, (100_000 - from) * us));
     }
     fixture.push(slice("cpu_op", "aten::mm").on(1, 1).at(op * us, 5 * us));
+    if let Some(at) = mark {
+        fixture.push(slice("user_annotation", "forward").on(1, 1).at(at * us, 5 * us));
+    }
     for nth in 1..=8 {
         let (end, is_exchange) = (nth * 10_000, nth <= 5);
         let wait = match (is_exchange, rank) {
@@ -138,7 +143,7 @@ fn exchanges(
 #[test]
 fn all_to_alls_of_send_and_receive_kernels_are_matched_by_the_call_around_their_launch() {
     let run = |call: &str, ahead: bool| {
-        let ranks = [0, 1, 2].map(|rank| exchanges(rank, (call, ahead), 400, (None, 0)));
+        let ranks = [0, 1, 2].map(|rank| exchanges(rank, (call, ahead), 400, (None, 0), None));
         let runs = Runs::of(&ranks[..]);
         let run = runs.largest().expect("they are of one run");
         (run.section().intro, run.latest_file())
@@ -163,16 +168,20 @@ fn all_to_alls_of_send_and_receive_kernels_are_matched_by_the_call_around_their_
 
 #[test]
 fn what_comes_before_the_recordings_is_told_by_the_begin_of_the_profilers_span() {
-    let run = |begins: [(Option<i64>, i64); 3]| {
-        let of =
-            |rank: i64| exchanges(rank, ("nccl:all_to_all", false), 400, begins[rank as usize]);
+    let run_with = |begins: [(Option<i64>, i64); 3], marks: [Option<i64>; 3]| {
+        let of = |rank: i64| {
+            let at = rank as usize;
+            exchanges(rank, ("nccl:all_to_all", false), 400, begins[at], marks[at])
+        };
         let ranks = [0, 1, 2].map(of);
         Runs::of(&ranks[..]).largest().expect("they are of one run").compared()
     };
-    let said = |begins| {
-        let said = run(begins).section().intro;
+    let run = |begins| run_with(begins, [None; 3]);
+    let of_recording = |compared: Compared| {
+        let said = compared.section().intro;
         said.into_iter().find(|sentence| sentence.contains("The recording of"))
     };
+    let said = |begins| of_recording(run(begins));
     // What rank 0 waits, in ns.
     let waits = |begins| {
         let rows = serde_json::to_value(run(begins)).expect("JSON");
@@ -193,6 +202,15 @@ fn what_comes_before_the_recordings_is_told_by_the_begin_of_the_profilers_span()
     assert_eq!(said([(Some(0), 2), (Some(0), 2), (Some(0), 382)]), None);
     // Most of the wait is in the recordings.
     assert_eq!(said([late(0), late(0), late(150)]), None);
+    // All programs come to one place at one time after that, or rank 2 comes later by most of it.
+    let with_marks = |last| {
+        of_recording(run_with(
+            [late(50), late(0), late(380)],
+            [Some(1_000), Some(1_000), Some(last)],
+        ))
+    };
+    assert_eq!(with_marks(1_000), None);
+    assert_eq!(with_marks(1_300), sentence("380 µs", "300 µs"));
     // A first op does not tell when the recording begins.
     assert_eq!(said([(None, 2), (None, 2), (None, 382)]), None);
 }

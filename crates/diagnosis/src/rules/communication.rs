@@ -322,10 +322,8 @@ const ROUNDING: f64 = 0.01;
 fn rest(transfer_ns: i64, rest_ns: i64) -> (String, &'static str) {
     let unmatched_ns = rest_ns.saturating_sub(transfer_ns);
     let transfer = format!("{} is transfer", time(transfer_ns));
-    let unmatched = format!(
-        "{} is in communication that could not be matched: transfer and waiting together",
-        time(unmatched_ns)
-    );
+    let unmatched =
+        format!("{} is transfer and waiting that cannot be told apart", time(unmatched_ns));
     match transfer_ns {
         _ if unmatched_ns as f64 <= ROUNDING * rest_ns as f64 => (transfer, ", of which"),
         0 => (unmatched, ", of which"),
