@@ -177,18 +177,20 @@ fn breakdown_section(
             .only_on_page(categories.is_empty())
             .when_empty(nothing),
     );
+    // (Where hardly any category has several families, the table of kernels, which has both, says enough.)
+    let has_matrix = matrix.len() > categories.len().max(families.len());
     breakdown.tables.push(
         Table::of("families", "Families, from kernel names", families)
             .summing(&summed)
-            .only_on_page(families.is_empty())
+            // (It is the sums of the next one.)
+            .only_on_page(families.is_empty() || has_matrix)
             .when_empty(nothing),
     );
     breakdown.tables.push(
         Table::of("matrix", "Categories by family, from kernel names", matrix)
             .summing(&summed)
             .preview(PREVIEW)
-            // (Where hardly any category has several families, the table of kernels, which has both, says enough.)
-            .only_on_page(matrix.len() <= categories.len().max(families.len()))
+            .only_on_page(!has_matrix)
             .when_empty(nothing),
     );
     breakdown

@@ -200,11 +200,6 @@ impl Row for SourceRow {
 
 fn reproduction(metadata: &ProfileMetadata) -> Section {
     let mut section = Section::new("reproduction", "Reproduction");
-    let tool = &metadata.tool;
-    section.intro.push(format!(
-        "Made by {} {}, rules {}, schema {}.",
-        tool.name, tool.version, tool.rules_version, metadata.schema_version
-    ));
     let rows: Vec<SourceRow> = metadata
         .sources
         .iter()

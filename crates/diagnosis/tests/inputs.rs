@@ -99,7 +99,7 @@ fn float64_in_a_bf16_model_is_told_with_its_ops_and_where_it_begins() {
     assert_eq!(
         own.meaning,
         "The first is aten::to of [64,2], from the CPU: float64 is NumPy's default. In float32 they move half the bytes: the bound, an \
-         estimate, is half of that time."
+         estimate, is by how much half of that time shortens the run."
     );
     assert_eq!(own.bound_ns, Some(150_000));
     let action = found.actions.iter().find(|action| action.remedy == "float32").unwrap();

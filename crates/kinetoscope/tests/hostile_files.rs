@@ -107,9 +107,9 @@ fn a_hostile_file_costs_a_few_times_as_much_as_an_ordinary_one() {
     }
 }
 
-/// The figures of docs/fuzzing.md: `cargo test --release --test hostile_files -- --ignored --nocapture`.
+/// The figures of docs/fuzzing.md: `cargo xtask bench --hostile`.
 #[test]
-#[ignore = "takes a minute, and means something in an optimised build only"]
+#[ignore = "takes a minute, and means something in an optimised build only: cargo xtask bench --hostile"]
 fn a_million_hostile_events_cost_about_twice_an_ordinary_file() {
     for n in [250_000, 1_000_000] {
         for (kind, seconds, ratio) in ratios(n) {

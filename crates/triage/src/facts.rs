@@ -91,6 +91,9 @@ impl RunContext {
             foreach: Some(has_name(trace, |name| name.contains("multi_tensor_apply_kernel"))),
             recurrent: Some(has_name(trace, is_recurrent)),
             single_kernel_calls: Some(launches_one_a_call(trace)),
+            asks_flashinfer: Some(has_name(trace, |name| {
+                name.ends_with(": is_flashinfer_allreduce_unavailable")
+            })),
             recorded: version(trace).map(released).or_else(|| recorded(trace)),
             ..RunFacts::default()
         };

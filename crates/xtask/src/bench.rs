@@ -56,10 +56,15 @@ pub enum Only {
     Host,
     /// Frames of the timeline.
     Timeline,
+    /// The repair of files that are made to take long.
+    Hostile,
 }
 
 /// Measures each file, triage of pairs and snapshots; false if a target was missed.
 pub fn bench(workspace: &Workspace, files: &[String], only: Option<Only>) -> Result<bool> {
+    if only == Some(Only::Hostile) {
+        return hostile(workspace);
+    }
     let mut files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
     let scratch = Scratch::new()?;
     if files.is_empty() && only.is_none() {
@@ -93,6 +98,16 @@ pub fn bench(workspace: &Workspace, files: &[String], only: Option<Only>) -> Res
     }
     missed.append(&mut report.missed);
     Ok(said(&missed))
+}
+
+/// Runs the test that repairs a million hostile events (docs/fuzzing.md): it prints its figures, and fails above its limit.
+fn hostile(workspace: &Workspace) -> Result<bool> {
+    let mut tests = shell::cargo();
+    tests.current_dir(&workspace.root).env("CARGO_TARGET_DIR", &workspace.target);
+    tests.args(["test", "--locked", "--release", "--package", "kinetoscope"]);
+    tests.args(["--test", "hostile_files", "--", "--ignored", "--nocapture"]);
+    shell::run(&mut tests)?;
+    Ok(said(&[]))
 }
 
 /// Prints what was missed; whether that is nothing.

@@ -53,11 +53,12 @@ Commands:
                                --only runs the named checks; --list lists them; --allow-missing
                                skips checks that cannot run
   dist                         build dist/kinetoscope/, a static folder for any web host and path, and its zip
-  bench [--pairs|--snapshots|--host|--timeline] [FILE]...
+  bench [--pairs|--snapshots|--host|--timeline|--hostile] [FILE]...
                                compare speed with Perfetto's on a trace, and measure memory; compare triage of pairs
                                with the SGLang skill's (--pairs: only this), and memory snapshots with Python
                                (--snapshots: only this); the CPU's figures with decoding (--host: only this); frames of the timeline with those of speedscope and of naive
-                               drawing (--timeline: only this, and only if asked for); fails if a target is missed
+                               drawing (--timeline: only this, and only if asked for); the repair of a million hostile events with that of an
+                               ordinary file (--hostile: the same); fails if a target is missed
   pictures                     take the pictures of the documentation from the running page
   golden                       run the tests and write their output as the expected output
   layers                       check the dependencies between crates
@@ -124,6 +125,7 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
                 Some("--pairs") => Some(bench::Only::Pairs),
                 Some("--snapshots") => Some(bench::Only::Snapshots),
                 Some("--timeline") => Some(bench::Only::Timeline),
+                Some("--hostile") => Some(bench::Only::Hostile),
                 Some("--host") => Some(bench::Only::Host),
                 Some(option) => bail!("unexpected argument {option:?}\n\n{USAGE}"),
             };

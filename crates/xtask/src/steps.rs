@@ -36,8 +36,8 @@ enum Place {
     First,
     /// With cargo, one after the other.
     Cargo,
-    /// Of the page: beside those of cargo ([`beside`]).
-    Page,
+    /// Beside those of cargo ([`beside`]): of the page, and what shall not wait for the tests.
+    Beside,
 }
 
 /// Why a check did not pass.
@@ -123,15 +123,8 @@ const STEPS: &[Step] = &[
         name: "page",
         title: "wasm build and its size budget",
         quick: false,
-        place: Place::Page,
+        place: Place::Beside,
         run: page_step,
-    },
-    Step {
-        name: "wasm",
-        title: "tests of the worker's crates as wasm under Node",
-        quick: false,
-        place: Place::Cargo,
-        run: wasm_step,
     },
     Step {
         name: "perfetto",
@@ -144,15 +137,22 @@ const STEPS: &[Step] = &[
         name: "browser",
         title: "the page in Chromium",
         quick: false,
-        place: Place::Page,
+        place: Place::Beside,
         run: browser_step,
     },
     Step {
         name: "firefox",
         title: "the page in Firefox",
         quick: false,
-        place: Place::Page,
+        place: Place::Beside,
         run: firefox_step,
+    },
+    Step {
+        name: "wasm",
+        title: "tests of the worker's crates as wasm under Node",
+        quick: false,
+        place: Place::Beside,
+        run: wasm_step,
     },
 ];
 
@@ -212,7 +212,7 @@ pub fn test(workspace: &Workspace, selection: &Selection) -> Result<ExitCode> {
     Ok(summary(workspace, selection, &done, &steps, &meter.read()))
 }
 
-/// Runs the checks: the first ones, then those of the page beside the others, until one fails.
+/// Runs the checks: the first ones, then those of the page and of wasm beside the others, until one fails.
 fn run_all(workspace: &Workspace, steps: &[&Step]) -> Result<Vec<Done>> {
     let (first, rest): (Vec<&Step>, Vec<&Step>) =
         steps.iter().partition(|step| step.place == Place::First);
@@ -221,7 +221,7 @@ fn run_all(workspace: &Workspace, steps: &[&Step]) -> Result<Vec<Done>> {
         return Ok(done);
     }
     let (page, cargo): (Vec<&Step>, Vec<&Step>) =
-        rest.iter().partition(|step| step.place == Place::Page);
+        rest.iter().partition(|step| step.place == Place::Beside);
     let is_beside = !page.is_empty() && !cargo.is_empty();
     prepare(workspace, &rest, is_beside)?;
     if !is_beside {

@@ -227,7 +227,12 @@ pub const CHAINS: &[FuseChain] = &[
         title: "All-reduce before a norm",
         what: "an all-reduce and the norm of its result",
         counted: "Without the all-reduces, these kernels",
-        remedies: &["vllm-allreduce-norm", "sglang-allreduce-norm", "aiter-allreduce-norm"],
+        remedies: &[
+            "vllm-allreduce-norm",
+            "sglang-allreduce-norm",
+            "sglang-allreduce-norm-unavailable",
+            "aiter-allreduce-norm",
+        ],
         keeps: Keeps::Nothing,
         chains: &["~allreduce copy? add? copy? norm"],
         priority: 75,

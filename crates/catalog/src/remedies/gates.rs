@@ -177,6 +177,8 @@ pub struct RunFacts {
     pub prefill: Option<bool>,
     /// Each call of an outermost module launches one kernel at most: a graph of it saves no launch.
     pub single_kernel_calls: Option<bool>,
+    /// The program asks whether FlashInfer's all-reduce can be used: it is switched on.
+    pub asks_flashinfer: Option<bool>,
     /// The month of the recording, as `year * 100 + month`; where the file names the version of PyTorch, what
     /// [`released`](super::released) has for it.
     pub recorded: Option<u32>,
@@ -245,6 +247,8 @@ pub enum Gate {
     Prefill,
     /// How many kernels a call launches.
     Kernels,
+    /// What is switched on already.
+    SwitchedOn,
     /// When the trace was recorded.
     Released,
 }
@@ -312,6 +316,8 @@ pub struct Gates {
     pub prefill: Option<bool>,
     /// Whether each call of an outermost module launches one kernel at most.
     pub single_kernel_calls: Option<bool>,
+    /// Whether the program asks for FlashInfer's all-reduce.
+    pub asks_flashinfer: Option<bool>,
     /// The month in which what the remedy uses was released, as `year * 100 + month`. A trace that was recorded before is of a
     /// version that lacks it; one without a date passes.
     pub since: Option<u32>,
@@ -349,6 +355,7 @@ pub(crate) const OPEN: Gates = Gates {
     recurrent: None,
     prefill: None,
     single_kernel_calls: None,
+    asks_flashinfer: None,
     since: None,
 };
 
@@ -401,6 +408,7 @@ impl Gates {
             recurrent,
             prefill,
             single_kernel_calls,
+            asks_flashinfer,
             since: _,
         } = *self;
         let platform = Some(facts.platform).filter(|platform| *platform != Platform::Unknown);
@@ -435,6 +443,7 @@ impl Gates {
             (agrees(recurrent, facts.recurrent), Gate::Recurrent),
             (agrees(prefill, facts.prefill), Gate::Prefill),
             (agrees(single_kernel_calls, facts.single_kernel_calls), Gate::Kernels),
+            (agrees(asks_flashinfer, facts.asks_flashinfer), Gate::SwitchedOn),
             (self.is_released(facts), Gate::Released),
         ];
         gates.into_iter().find(|(open, _)| !open).map(|(_, gate)| gate)

@@ -362,6 +362,26 @@ pub(super) const REMEDIES: &[Remedy] = &[
             // Hopper and Blackwell; batches of at most 2048 tokens (layers/communicator.py).
             sm: Some((90, 103)),
             most_tokens: Some(2048),
+            asks_flashinfer: Some(false),
+            ..OPEN
+        },
+    },
+    Remedy {
+        id: "sglang-allreduce-norm-unavailable",
+        what: "FlashInfer's all-reduce with RMSNorm, which is switched on",
+        action: "Find out in SGLang's log why FlashInfer's all-reduce with norm is not used: it is switched on.",
+        why: "SGLang asks whether it is available (is_flashinfer_allreduce_unavailable), and no kernel of it runs. It would replace the \
+              all-reduce, too; the bound does not count what that saves or costs.",
+        check: "In a new trace, allreduce_fusion_kernel replaces the all-reduce and the norm.",
+        gates: Gates {
+            platforms: &[Platform::Cuda],
+            stacks: &[Stack::Sglang],
+            runs: INFERENCE,
+            norms: &[Norm::Rms],
+            parts: NOT_GENERATED,
+            sm: Some((90, 103)),
+            most_tokens: Some(2048),
+            asks_flashinfer: Some(true),
             ..OPEN
         },
     },

@@ -39,6 +39,7 @@ const TRAINING: RunFacts = RunFacts {
     recurrent: Some(false),
     prefill: Some(false),
     single_kernel_calls: Some(false),
+    asks_flashinfer: Some(false),
     recorded: None,
 };
 
@@ -54,6 +55,23 @@ fn what_was_not_released_when_the_trace_was_recorded_is_no_remedy() {
     assert_eq!(closed, Some(Gate::Released));
     assert_eq!(ids(&["torch-compile"], &at(Some(202_303))), ["torch-compile"]);
     assert_eq!(ids(&["torch-compile"], &at(None)), ["torch-compile"], "a trace without a date");
+}
+
+#[test]
+fn a_fusion_that_is_switched_on_is_not_to_be_switched_on() {
+    let asked = |asks_flashinfer| {
+        let facts = RunFacts {
+            stack: Some(Stack::Sglang),
+            run: Some(RunType::Inference),
+            norm: Some(Norm::Rms),
+            tokens: Some(2048),
+            asks_flashinfer: Some(asks_flashinfer),
+            ..TRAINING
+        };
+        ids(&["sglang-allreduce-norm", "sglang-allreduce-norm-unavailable"], &facts)
+    };
+    assert_eq!(asked(false), ["sglang-allreduce-norm"]);
+    assert_eq!(asked(true), ["sglang-allreduce-norm-unavailable"]);
 }
 
 #[test]

@@ -13,6 +13,8 @@ use super::Device;
 
 /// Annotations from this share of that time on are named.
 const NAMED_SHARE: f64 = 0.1;
+/// The rest of that time is told from this share on.
+const ROUNDED_SHARE: f64 = 0.01;
 /// Names that a sentence has.
 const NAMES: usize = 3;
 /// Characters of a name.
@@ -35,12 +37,18 @@ impl InRanges {
         self.names.first().map_or("", |(name, _)| name)
     }
 
-    /// `evaluate (3.10 s) and save (210 ms)`.
+    /// `evaluate (3.10 s) and save (210 ms)`; the rest, where it is more than is rounded away, as `others (44.4 ms)`.
     #[must_use]
     pub fn named(&self) -> String {
         let is_much = |(_, ns): &&(String, i64)| *ns as f64 >= NAMED_SHARE * self.ns as f64;
-        let named = self.names.iter().take(NAMES).filter(is_much);
-        let all: Vec<String> = named.map(|(name, ns)| format!("{name} ({})", time(*ns))).collect();
+        let named: Vec<&(String, i64)> = self.names.iter().take(NAMES).filter(is_much).collect();
+        let told_ns: i64 = named.iter().map(|(_, ns)| *ns).sum();
+        let rest_ns = self.ns.saturating_sub(told_ns);
+        let mut all: Vec<String> =
+            named.iter().map(|(name, ns)| format!("{name} ({})", time(*ns))).collect();
+        if rest_ns as f64 > ROUNDED_SHARE * self.ns as f64 && !all.is_empty() {
+            all.push(format!("others ({})", time(rest_ns)));
+        }
         match &all[..] {
             [] => self.most().to_owned(),
             [_] if self.names.len() == 1 => self.most().to_owned(),

@@ -278,7 +278,10 @@ impl Iterations {
         if self.n_cold() == 0 {
             list = list.without("cold");
         }
+        // (Of one class of few iterations, the next table has them all.)
+        let is_told = self.classes.len() == 1 && self.list.len() <= PREVIEW as usize;
         let classes = Table::of("iteration_classes", "Classes of iterations", &self.classes);
+        let classes = classes.only_on_page(is_told);
         let classes = classes.without_missing(&[
             "gpu_p50_ns",
             "gpu_p90_ns",

@@ -83,8 +83,7 @@ fn of_device(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
     })
 }
 
-const HALF: &str =
-    "In float32 they move half the bytes: the bound, an estimate, is half of that time.";
+const HALF: &str = "In float32 they move half the bytes: the bound, an estimate, is by how much half of that time shortens the run.";
 const SLOW: &str = "In float32 they move half the bytes; where the GPU computes float64 at a small part of its float32 rate, it saves more \
                     than half, so that no bound is known.";
 

@@ -34,6 +34,9 @@ const OPTIMIZER: &str = "Optimizer.step#";
 /// Steps of optimizers with this part of an iteration's launches between them, or less, belong to one iteration.
 const BETWEEN: usize = 20;
 
+/// What iterations launch differs by this factor at most.
+const ALIKE: usize = 2;
+
 /// What iterations are told by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -183,8 +186,26 @@ fn repeated(run: &Run<'_>) -> Option<Vec<HostSlice>> {
         length(&covered) as f64 >= TILES * (last - first) as f64 && is_disjoint(own)
     };
     let of_families = families.into_values().flat_map(|own| counted(run, own)).map(outermost);
-    let fit = of_families.filter(|own| own.len() >= FEWEST && tiles(own) && is_most(run, own));
+    let fit = of_families.filter(|own| {
+        own.len() >= FEWEST && tiles(own) && is_most(run, own) && are_alike(run, own)
+    });
     fit.max_by_key(|own| own.iter().map(HostSlice::dur_ns).sum::<i64>())
+}
+
+/// Whether half of the ranges launch about as much as the median one. Numbers may name the parts of one iteration, which differ in that.
+fn are_alike(run: &Run<'_>, own: &[HostSlice]) -> bool {
+    let mut starts: Vec<i64> =
+        run.gpu.linked().filter_map(|one| one.launch).map(|call| call.start_ns).collect();
+    trace::sort(&mut starts);
+    let launched = |slice: &HostSlice| {
+        let before = |ns: i64| starts.partition_point(|start_ns| *start_ns < ns);
+        before(slice.end_ns).saturating_sub(before(slice.start_ns))
+    };
+    let mut counts: Vec<usize> = own.iter().map(launched).collect();
+    trace::sort(&mut counts);
+    let Some(median) = counts.get(counts.len().saturating_sub(1) / 2) else { return false };
+    let is_alike = |n: &&usize| **n <= ALIKE * median && *median <= ALIKE * **n;
+    2 * counts.iter().filter(is_alike).count() >= counts.len()
 }
 
 /// Ranges of one name but for its numbers: all of them where the numbers count, else those of each name by itself. Numbers that count come

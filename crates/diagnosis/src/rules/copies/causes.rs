@@ -29,7 +29,7 @@ pub(super) fn is_in_fused(facts: &Facts<'_>, places: &[CopyPlace]) -> bool {
 
 /// Ops that convert what they add up to the type of their result.
 const REDUCTIONS: [&str; 2] = ["aten::sum", "aten::mean"];
-const REDUCED: &str = "Most of that is in sums or means, which convert their input to the dtype of the result. count_nonzero counts a mask without that, and torch.compile converts inside the sum.";
+const REDUCED: &str = "Most of that is in sums or means, which convert their input to the dtype of the result: torch.compile converts inside the sum.";
 
 /// Ops that write values out as often as they repeat them.
 const REPEATS: [&str; 3] = ["aten::repeat_interleave", "aten::repeat", "aten::tile"];
