@@ -1,6 +1,7 @@
 //! What the rules read.
 
 mod buffers;
+mod captures_again;
 mod device;
 mod first_step;
 mod held;
@@ -43,6 +44,7 @@ use crate::Finding;
 use crate::iterations::{Iteration, Iterations, Run, wall_within};
 use crate::module_tree::ModuleTree;
 
+pub(crate) use captures_again::CapturesAgain;
 pub use device::Device;
 pub(crate) use first_step::{FirstStep, SLOWS};
 pub(crate) use held::Held;

@@ -10,6 +10,15 @@ const FRAMES: [&str; 2] = ["torch/_dynamo/convert_frame.py", "compile_fx_inner"]
 /// Begins the name of the range in which a graph is captured (`torch/_inductor/cudagraph_trees.py`): nothing is compiled there.
 const CAPTURES: &str = "CUDAGraphNode.record";
 
+/// Whether a range is code of a compiler: names that PyTorch gives to compiled functions.
+#[must_use]
+pub fn is_compiled(name: &str) -> bool {
+    name.starts_with("Torch-Compiled Region")
+        || name.contains("CompiledFxGraph")
+        || name.contains("torchinductor_")
+        || name.starts_with("CompiledFunction")
+}
+
 /// Whether a range of this name captures a graph.
 #[must_use]
 pub fn captures(name: &str) -> bool {

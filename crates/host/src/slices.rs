@@ -230,10 +230,11 @@ impl<'a> Slices<'a> {
         self.within(dialect::inductor::compiles)
     }
 
-    /// When it captures graphs, on any thread: sorted and disjoint.
+    /// When graphs are captured, or that is prepared, on any thread: sorted and disjoint.
     #[must_use]
     pub fn capturing(&self) -> Vec<Interval> {
-        self.within(dialect::inductor::captures)
+        let ranges = self.within(dialect::inductor::captures);
+        union([ranges, timeline::captures::recording(self.trace)].concat())
     }
 
     /// When a range or a frame is open of whose name that holds.

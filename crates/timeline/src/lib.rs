@@ -12,6 +12,7 @@
 pub mod batches;
 pub mod before_kineto;
 pub mod before_window;
+pub mod captures;
 pub mod dependent;
 pub mod device;
 pub mod equal;

@@ -4,6 +4,8 @@ use catalog::Platform;
 use catalog::remedies::{Optimizer, RunFacts, RunType, Stack, released};
 use trace::{Flags, Phase, Row, SmallIndex, StringId, Trace, TrackId, each_row};
 
+use dialect::inductor::is_compiled;
+
 use super::framework::Framework;
 
 /// Time on threads, by thread and start; nested ranges are one.
@@ -212,15 +214,6 @@ fn is_generated(name: &str) -> bool {
             .iter()
             .any(|kernel| name.starts_with(kernel))
         || name.starts_with("triton__")
-}
-
-/// Whether a range is code of a compiler: names that PyTorch gives to compiled functions.
-#[must_use]
-pub fn is_compiled(name: &str) -> bool {
-    name.starts_with("Torch-Compiled Region")
-        || name.contains("CompiledFxGraph")
-        || name.contains("torchinductor_")
-        || name.starts_with("CompiledFunction")
 }
 
 /// The software in the terms of the table of remedies.

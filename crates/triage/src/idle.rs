@@ -16,12 +16,12 @@ mod window;
 pub(crate) mod words;
 
 use dialect::calls::{self, Does};
+use dialect::inductor::is_compiled;
 use dialect::{Accelerator, Records, kineto};
 use trace::{Flags, Phase, Row, StringId, Trace, TrackId, each_row};
 
 use self::first_calls::{Calls, loads_first};
 use self::loading::{LongLaunch, loading};
-use crate::facts::is_compiled;
 use timeline::gpu::Gpu;
 use timeline::intervals::{Collector, Interval, both, union, without};
 use timeline::launches::Launches;
@@ -88,7 +88,7 @@ pub(crate) enum Cover {
     Compiling,
     /// A frame that imports a module of Python. (The profiler's own imports are its time.)
     Importing,
-    /// A range in which a graph is captured.
+    /// A range in which a graph is captured, or that is prepared.
     Capturing,
 }
 
@@ -420,6 +420,9 @@ impl Found {
         } = self;
         for (start, end) in timeline::torchscript::compiling(trace) {
             covers[Cover::Compiling as usize].add(start, end);
+        }
+        for (start, end) in timeline::captures::recording(trace) {
+            covers[Cover::Capturing as usize].add(start, end);
         }
         for (start, end) in loading(trace, &long_launches) {
             covers[Cover::LongLaunch as usize].add(start, end);

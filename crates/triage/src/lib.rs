@@ -72,7 +72,6 @@ pub use arch::{ArchMatch, ArchRelation, ArchVerdict, ObservedArch};
 pub use autograd::backward_links;
 pub use displaced::Displaced;
 pub use elsewhere::Elsewhere;
-pub use facts::is_compiled;
 pub use framework::{Framework, FrameworkVote};
 pub use fuse::{FuseRow, FuseStatus, GainConfidence, PatternConfidence, Together};
 pub use instances::{

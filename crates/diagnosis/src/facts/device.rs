@@ -9,7 +9,7 @@ use host::verdicts::{Busy, DeviceFigures, Window};
 use timeline::intervals::{Interval, both, length, without};
 use triage::{WallPart, WallRow};
 
-use super::{COLD_LAUNCH_NS, Facts};
+use super::{COLD_LAUNCH_NS, Facts, Sets};
 
 /// From this share of the idle time on, first calls are what the recording shows.
 const COLD_SHARE: f64 = 0.3;
@@ -132,7 +132,11 @@ impl Device<'_> {
     /// The time in its gaps that first calls cover, and all of it, if these are what the recording shows.
     #[must_use]
     pub fn cold(&self) -> Option<(i64, i64)> {
-        let gaps = self.gaps_told();
+        let mut gaps = self.gaps_told();
+        // (Captures that come again and again are no start.)
+        if self.captures_again().is_some() {
+            gaps = without(&gaps, self.facts.set_up.get(Sets::Captures));
+        }
         let of = |times: &[Interval]| length(&both(&gaps, times));
         let (covered, loads, all) = (of(&self.facts.cold), of(&self.facts.loads), length(&gaps));
         // (Memory alone is allocated again where it is full.)

@@ -10,7 +10,7 @@ use super::Device;
 pub enum Sets {
     /// The compiler of `torch.compile`.
     TorchCompile,
-    /// A graph is captured, by torch.compile.
+    /// A graph is captured, or that is prepared.
     Captures,
     /// TorchScript.
     TorchScript,
@@ -30,7 +30,7 @@ impl Sets {
     pub fn clause(self) -> &'static str {
         match self {
             Self::TorchCompile => "torch.compile compiles",
-            Self::Captures => "torch.compile captures graphs",
+            Self::Captures => "graphs are captured",
             Self::TorchScript => "TorchScript compiles",
             Self::Extensions => "PyTorch builds or loads extensions",
             Self::Imports => "Python imports modules",

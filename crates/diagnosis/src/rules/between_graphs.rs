@@ -3,20 +3,16 @@
 
 use host::HostSlice;
 use host::class::Class;
-use host::links::GpuSlice;
 use report::units::{percent, plural, time};
 use timeline::intervals::{both, length, length_within, union, without};
 use trace::StringId;
 use triage::WallPart;
 
-use crate::facts::Device;
+use crate::facts::{CapturesAgain, Device};
 use crate::{Confidence, Facts, Finding, Level, Rule};
 
 /// Passes from which on it is a pattern.
 const LEAST_PASSES: usize = 3;
-/// Captures after runs of graphs from which on it is none of a start, and so many times as long pauses have to be with one.
-const LEAST_AGAIN: usize = 2;
-const AGAIN_LONGER: i64 = 5;
 /// From this share of the window on.
 const LEAST_SHARE: f64 = 0.05;
 /// A shorter wait found its work done.
@@ -65,30 +61,13 @@ pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
     Some(finding)
 }
 
-/// Graphs that are captured after graphs ran without a capture: the recording then is no start of the program. The pauses without one tell
-/// how much of those with one is due to it.
+/// Graphs that are captured again ([`CapturesAgain`]).
 pub(crate) fn captured_again(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
-    let begins = facts.slices.calls.iter();
-    let begins = begins.filter(|call| dialect::calls::begins_capture(facts.slices.name(call)));
-    let mut begins: Vec<i64> = begins.map(|call| call.start_ns).collect();
-    trace::sort(&mut begins);
-    let gaps = without(&device.gaps_told(), &device.times(WallPart::DataLoading));
-    let graphs = graphs(facts, device);
-    let pauses = graphs.windows(2).filter_map(|pair| {
-        let [(_, from_ns), (_, to_ns)] = pair else { return None };
-        let next = begins.get(begins.partition_point(|ns| ns < from_ns));
-        Some((next.is_some_and(|ns| ns < to_ns), length_within(&gaps, (*from_ns, *to_ns))))
-    });
-    let pauses: Vec<(bool, i64)> = pauses.skip_while(|(captures, _)| *captures).collect();
-    let of = |captures: bool| pauses.iter().filter(move |one| one.0 == captures).map(|one| one.1);
-    let (n, own_ns): (usize, i64) = (of(true).count(), of(true).sum());
-    let plain_ns = timeline::median(&mut of(false).collect::<Vec<_>>())?;
-    let mean_ns = own_ns.checked_div(n as i64)?;
+    let CapturesAgain { n, own_ns, plain_ns } = device.captures_again()?;
     let bound_ns = own_ns.saturating_sub(plain_ns.saturating_mul(n as i64)).max(0);
     let (_, window_ns) = device.busy_told()?;
     let share = bound_ns as f64 / window_ns as f64;
-    let is_longer = mean_ns >= plain_ns.saturating_mul(AGAIN_LONGER);
-    if n < LEAST_AGAIN || share < LEAST_SHARE || !is_longer {
+    if share < LEAST_SHARE {
         return None;
     }
     let observation = format!(
@@ -120,23 +99,11 @@ pub(crate) fn captured_again(facts: &Facts<'_>, device: &Device<'_>) -> Option<F
 pub(crate) fn is_compiled(facts: &Facts<'_>) -> bool {
     let strings = &facts.trace.strings;
     let mut names = (0..strings.len() as u32).map(|id| strings.get(StringId(id)));
-    names.any(triage::is_compiled)
-}
-
-/// When each graph is launched, and when its first work starts.
-fn graphs(facts: &Facts<'_>, device: &Device<'_>) -> Vec<(HostSlice, i64)> {
-    let of_graph = |one: &GpuSlice| {
-        let launch = one.launch.filter(|call| facts.slices.class(call) == Class::GraphLaunch)?;
-        Some((launch, one.slice.start_ns))
-    };
-    let mut graphs: Vec<(HostSlice, i64)> = device.slices().filter_map(of_graph).collect();
-    trace::sort_by_key(&mut graphs, |(launch, start_ns)| (launch.start_ns, *start_ns));
-    graphs.dedup_by_key(|(launch, _)| launch.row);
-    graphs
+    names.any(dialect::inductor::is_compiled)
 }
 
 fn between(facts: &Facts<'_>, device: &Device<'_>) -> Option<Between> {
-    let graphs = graphs(facts, device);
+    let graphs = device.graphs();
     let waits =
         facts.slices.calls.iter().filter(|call| {
             facts.slices.class(call) == Class::Sync && call.dur_ns() >= LEAST_WAIT_NS
@@ -153,7 +120,7 @@ fn between(facts: &Facts<'_>, device: &Device<'_>) -> Option<Between> {
         (wait.start_ns >= before.end_ns).then_some((wait, (wait.end_ns, *start_ns)))
     });
     let windows: Vec<(&HostSlice, (i64, i64))> = windows.collect();
-    let gaps = device.gaps_told();
+    let gaps = without(&device.gaps_told(), &device.times(WallPart::Loading));
     let idle_ns: Vec<i64> = windows
         .iter()
         .map(|(_, window)| length_within(&gaps, *window))

@@ -4,6 +4,7 @@ use report::short_name;
 use report::units::{percent, time};
 use trace::StringId;
 
+use crate::facts::Sets;
 use crate::{Facts, Finding, Level, Rule};
 
 /// A range that takes this many times as long at first as later shows what comes later.
@@ -53,10 +54,11 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             let (covered, idle) = device.cold()?;
             let what = match device.sets_up_most_of(&device.first_calls()) {
                 Some(sets) => {
-                    format!(
-                        "{}, and calls load code or allocate or free memory, for",
-                        sets.clause()
-                    )
+                    let clause = match sets {
+                        Sets::Captures => "Graphs are captured",
+                        sets => sets.clause(),
+                    };
+                    format!("{clause}, and calls load code or allocate or free memory, for")
                 }
                 None => "Calls that load code or allocate or free memory cover".to_owned(),
             };

@@ -110,6 +110,8 @@ fn cold((dur_ns, own_ns): (i64, i64), (later, set_up): &(Vec<i64>, Vec<i64>)) ->
     }
     // (What every iteration does is no set-up.)
     let sets_up = own_ns > 0 && own_ns as f64 >= SET_UP * dur_ns as f64;
+    let as_much = set_up.iter().filter(|ns| **ns as f64 * LONGER > own_ns as f64).count();
+    let sets_up = sets_up && as_much * 2 < set_up.len();
     (sets_up && dur_ns >= median && own_ns >= later_ns.saturating_mul(2)).then_some(Cold::SetsUp)
 }
 
@@ -122,5 +124,8 @@ mod tests {
         let of = |later: [i64; 4]| cold((219, 0), &(later.to_vec(), vec![0; 4]));
         assert_eq!(of([2, 2, 2, 210]), Some(Cold::Longer));
         assert_eq!(of([2, 2, 210, 210]), None);
+        let of = |set_up: [i64; 4]| cold((219, 204), &(vec![2, 2, 210, 210], set_up.to_vec()));
+        assert_eq!(of([0, 0, 0, 208]), Some(Cold::SetsUp));
+        assert_eq!(of([0, 0, 208, 208]), None);
     }
 }
