@@ -38,6 +38,18 @@ impl Sets {
     }
 }
 
+impl Sets {
+    /// The same at the begin of a sentence.
+    #[must_use]
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Self::Captures => "Graphs are captured",
+            // (Names of programs keep their letters.)
+            other => other.clause(),
+        }
+    }
+}
+
 /// When each of them works, on any thread.
 pub(super) struct Times([Vec<Interval>; Sets::ALL.len()]);
 

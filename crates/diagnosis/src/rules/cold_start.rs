@@ -4,7 +4,6 @@ use report::short_name;
 use report::units::{percent, time};
 use trace::StringId;
 
-use crate::facts::Sets;
 use crate::{Facts, Finding, Level, Rule};
 
 /// A range that takes this many times as long at first as later shows what comes later.
@@ -48,17 +47,20 @@ fn again<'a>(facts: &Facts<'a>) -> Option<(&'a str, i64, i64)> {
 }
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
+    // (What is captured does not run, in a first run or later.)
+    if facts.is_capture() {
+        return Vec::new();
+    }
     facts
         .devices()
         .filter_map(|device| {
             let (covered, idle) = device.cold()?;
             let what = match device.sets_up_most_of(&device.first_calls()) {
                 Some(sets) => {
-                    let clause = match sets {
-                        Sets::Captures => "Graphs are captured",
-                        sets => sets.clause(),
-                    };
-                    format!("{clause}, and calls load code or allocate or free memory, for")
+                    format!(
+                        "{}, and calls load code or allocate or free memory, for",
+                        sets.sentence()
+                    )
                 }
                 None => "Calls that load code or allocate or free memory cover".to_owned(),
             };

@@ -400,8 +400,7 @@ mod tests {
 
     #[test]
     fn what_was_not_matched_is_not_called_transfer() {
-        let unmatched =
-            "is in communication that could not be matched: transfer and waiting together";
+        let unmatched = "is transfer and waiting that cannot be told apart";
         let both =
             |first: &str, second: &str| format!("{first} is transfer, and {second} {unmatched}");
         assert_eq!(rest(920_000, 1_000_000), (both("920 µs", "80.0 µs"), "; of both,"));

@@ -52,11 +52,16 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         if ns == 0 || sets == Sets::Imports && ns < LONG_IMPORT_NS {
             continue;
         }
+        // (Where that happens again and again, it has a finding of its own.)
+        let is_again = || facts.devices().any(|device| device.captures_again().is_some());
+        if sets == Sets::Captures && is_again() {
+            continue;
+        }
         found.push(
             Finding::fact(
                 Rule::Compilation,
                 verdict(sets),
-                format!("{} for {} of the recording.", sets.clause(), time(ns)),
+                format!("{} for {} of the recording.", sets.sentence(), time(ns)),
             )
             .level(match sets {
                 Sets::Imports => Level::of_share(ns as f64 / facts.wall_ns().max(1) as f64),

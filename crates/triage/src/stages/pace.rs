@@ -3,7 +3,7 @@
 //! Judged by time: what short gaps of the GPU have before the end of a launch that came too late is a fifth of the stage's
 //! time or more. (What follows the end of the launch is queue delay. Time in a data loader is the loader's, and time in which
 //! the CPU allocates memory is the allocator's.) The stage's time is the time in which it ran anything, with the gaps before
-//! its kernels but without pauses, and without the time in which code is loaded and libraries are set up. Of a gap that begins while the
+//! its kernels but without pauses, and without the time in which a data loader runs, code is loaded and libraries are set up. Of a gap that begins while the
 //! launching thread waits for the GPU, the wait and as much time again is the wait's, not the launches'. Where the CPU waits for the GPU
 //! for a fifth of the time or more, it is not behind, unless such gaps are half of
 //! the stage's time: then the CPU waits in other stages.
@@ -15,7 +15,7 @@ use dialect::calls::launches_graph;
 
 use crate::idle::gaps::Gaps;
 use timeline::gpu::{Extent, Gpu};
-use timeline::intervals::{Interval, length, length_within, without};
+use timeline::intervals::{Interval, length, length_within, union, without};
 use timeline::launches::Launches;
 use timeline::median;
 use timeline::percent;
@@ -106,10 +106,12 @@ impl Stages {
         });
         let told = 2 * waits.len() >= n_kernels;
         let (mut own_ns, mut late) = (extent.busy_ns, Vec::new());
+        // (What comes before its first kernel is no time of the stage.)
+        let others = union([loader, set_up].concat());
         for gap in &gaps.all {
             if gap.next.is_some_and(|at| self.stage(at) == stage) && !gaps.is_pause(gap) {
-                let set_up_ns = length_within(set_up, gap.times);
-                own_ns = own_ns.saturating_add(gap.ns()).saturating_sub(set_up_ns);
+                let others_ns = length_within(&others, gap.times);
+                own_ns = own_ns.saturating_add(gap.ns()).saturating_sub(others_ns);
                 late.extend(gap.until_launch());
             }
         }

@@ -119,6 +119,8 @@ impl Stages {
                 let exposed_comm_pct = percent(exposed_ns, extent.busy_ns);
                 // What no stage holds is not a part of the run that somebody could speed up.
                 let is_rest = *stage == Stage::All && n_stages > 1;
+                // (What is captured does not run.)
+                let is_judged = !is_rest && *stage != Stage::Capture;
                 StageRow {
                     stage: *stage,
                     device: gpu.device().to_owned(),
@@ -128,7 +130,7 @@ impl Stages {
                     share_pct: percent(extent.total_ns, all_ns),
                     launch_bound: pace
                         .is_launch_bound(exposed_comm_pct)
-                        .filter(|_| !is_rest && !waits.is_blocked),
+                        .filter(|_| is_judged && !waits.is_blocked),
                     late_pct: pace.late_pct,
                     late_ns: pace.late_ns,
                     graphs: pace.graphs,
@@ -350,7 +352,7 @@ fn plural(number: &str, word: &str) -> String {
 const NO_CALLS: &str =
     "not recorded: launch calls of most of its kernels are missing, or a graph launched them";
 /// Why a stage with a median wait is not judged.
-const NOT_JUDGED: &str = "not judged: communication is most of the busy time, or these are the kernels outside all other stages";
+const NOT_JUDGED: &str = "not judged: communication is most of the busy time, these are the kernels outside all other stages, or a graph is captured";
 
 impl Row for StageRow {
     const SHOWN: &'static [&'static str] = &[
@@ -399,7 +401,7 @@ impl Row for StageRow {
             key: "late_pct",
             title: "Short gaps before late launches, share of stage time with gaps",
             unit: Unit::Percent,
-            help: "100 * Short gaps before late launches / (Busy + all idle time of the device that ends with a slice of the stage). Set-up and pauses are in neither part. A pause is idle time of 1 ms or more at once, and of 10% of the GPU span (or of the profiler's steps) or more.",
+            help: "100 * Short gaps before late launches / (Busy + all idle time of the device that ends with a slice of the stage). Set-up, time in a data loader and pauses are in neither part. A pause is idle time of 1 ms or more at once, and of 10% of the GPU span (or of the profiler's steps) or more.",
             cell: |row| {
                 let known = row.wait_p50_ns.map(|_| row.late_pct);
                 Cell::or_missing(known, Cell::Percent, NO_CALLS)
