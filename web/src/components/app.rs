@@ -1,6 +1,6 @@
 //! The whole page: state, effects that follow from it, and the frame around the views.
 
-use gloo::events::{EventListener, EventListenerOptions};
+use gloo::events::EventListener;
 use gloo::utils::{document, window};
 use wasm_bindgen::JsCast;
 use web_sys::{DragEvent, HtmlElement, HtmlInputElement, KeyboardEvent};
@@ -28,6 +28,7 @@ use crate::queries::page;
 use crate::queries::status::spoken_text;
 use crate::shared::Shared;
 use crate::state::{Action, Dialog, FileEntry, State};
+use crate::tasks::browser::listen;
 use crate::tasks::{Tasks, artifacts, browser, files, keys, settings};
 use crate::views::{self, FileView};
 
@@ -189,10 +190,7 @@ fn hash() -> String {
 /// Has the browser ask before the page is left: the files would have to be opened again. The listener is there only
 /// while it is needed, since it keeps a page out of the browser's back-forward cache.
 fn leaving_question() -> EventListener {
-    let stoppable = EventListenerOptions::enable_prevent_default();
-    EventListener::new_with_options(&window(), "beforeunload", stoppable, |event| {
-        event.prevent_default();
-    })
+    listen(&window(), "beforeunload", Box::new(|event| event.prevent_default()))
 }
 
 /// Another view begins at its top.
@@ -228,11 +226,10 @@ fn show_address(address: &Address) {
 }
 
 fn listeners(tasks: &Tasks) -> Vec<EventListener> {
-    let stoppable = EventListenerOptions::enable_prevent_default();
     let target = window();
     let drag = |name: &'static str, effect: fn(&Tasks, &DragEvent)| {
         let tasks = tasks.clone();
-        EventListener::new_with_options(&target, name, stoppable, move |event| {
+        let hear = move |event: &Event| {
             let Some(event) = event.dyn_ref::<DragEvent>() else { return };
             let carries_files =
                 event.data_transfer().is_some_and(|data| data.types().includes(&"Files".into(), 0));
@@ -240,11 +237,12 @@ fn listeners(tasks: &Tasks) -> Vec<EventListener> {
                 event.prevent_default();
                 effect(&tasks, event);
             }
-        })
+        };
+        listen(&target, name, Box::new(hear))
     };
     let dragover = {
         let tasks = tasks.clone();
-        EventListener::new_with_options(&target, "dragover", stoppable, move |event| {
+        let hear = move |event: &Event| {
             let Some(drag) = event.dyn_ref::<DragEvent>() else { return };
             let files =
                 drag.data_transfer().is_some_and(|data| data.types().includes(&"Files".into(), 0));
@@ -255,23 +253,26 @@ fn listeners(tasks: &Tasks) -> Vec<EventListener> {
                     tasks.dispatch(Action::DragOver(true));
                 }
             }
-        })
+        };
+        listen(&target, "dragover", Box::new(hear))
     };
     let keydown = {
         let tasks = tasks.clone();
-        EventListener::new_with_options(&target, "keydown", stoppable, move |event| {
+        let hear = move |event: &Event| {
             let Some(event) = event.dyn_ref::<KeyboardEvent>() else { return };
             if !event.default_prevented() && keys::handle_key(event, &tasks) {
                 event.prevent_default();
             }
-        })
+        };
+        listen(&target, "keydown", Box::new(hear))
     };
     let popstate = {
         let tasks = tasks.clone();
-        EventListener::new(&target, "popstate", move |_| {
+        let hear = move |_: &Event| {
             let address = Address::of_step(&hash());
             tasks.dispatch(Action::Addressed(address));
-        })
+        };
+        listen(&target, "popstate", Box::new(hear))
     };
     vec![
         dragover,

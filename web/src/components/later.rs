@@ -1,7 +1,8 @@
 //! Defers content below the first screen, so that the first screen is drawn sooner.
 
-use gloo::timers::callback::Timeout;
 use yew::prelude::*;
+
+use crate::tasks::browser::after;
 
 /// What can wait.
 #[derive(Clone, PartialEq, Properties)]
@@ -19,7 +20,7 @@ pub fn Later(props: &Props) -> Html {
         let n_shown = n_shown.clone();
         use_effect_with((*n_shown, n_pieces), move |(shown, n_pieces)| {
             let next = shown + 1;
-            let timer = (next <= *n_pieces).then(|| Timeout::new(0, move || n_shown.set(next)));
+            let timer = (next <= *n_pieces).then(|| after(0, Box::new(move || n_shown.set(next))));
             move || drop(timer)
         });
     }

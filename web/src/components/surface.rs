@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use gloo::events::{EventListener, EventListenerOptions};
+use gloo::events::EventListener;
 use gloo::utils::{document, window};
 use kinetoscope::report::palette::Hue;
 use kinetoscope::scene::{Input, Key, Pointer};
@@ -13,6 +13,7 @@ use yew::prelude::*;
 
 use crate::protocol::{JobId, Surface};
 use crate::state::Theme;
+use crate::tasks::browser::listen;
 use crate::tasks::{Tasks, late};
 
 /// What it shows.
@@ -195,12 +196,12 @@ fn size(canvas: &HtmlCanvasElement) -> Input {
 fn hear(canvas: &HtmlCanvasElement, send: &Send) -> Heard {
     let on = |name: &'static str, handle: fn(&Event, &HtmlCanvasElement) -> Option<Input>| {
         let (send, of) = (Rc::clone(send), canvas.clone());
-        let options = EventListenerOptions::enable_prevent_default();
-        EventListener::new_with_options(canvas, name, options, move |event| {
+        let hear = move |event: &Event| {
             if let Some(input) = handle(event, &of) {
                 send(input);
             }
-        })
+        };
+        listen(canvas, name, Box::new(hear))
     };
     let mut listeners = vec![
         on("pointerdown", |event, canvas| pointer(event, canvas, Pointer::Down)),
@@ -215,9 +216,8 @@ fn hear(canvas: &HtmlCanvasElement, send: &Send) -> Heard {
     for query in ["(prefers-color-scheme: dark)", "(forced-colors: active)"] {
         if let Ok(Some(scheme)) = window().match_media(query) {
             let send = Rc::clone(send);
-            listeners.push(EventListener::new(&scheme, "change", move |_| {
-                send(Input::Colours(colours()));
-            }));
+            let hear = move |_: &Event| send(Input::Colours(colours()));
+            listeners.push(listen(&scheme, "change", Box::new(hear)));
         }
     }
     let sized = {

@@ -1,14 +1,35 @@
 //! The few things of the window that several tasks need.
 
+use gloo::events::{EventListener, EventListenerOptions};
+use gloo::timers::callback::Timeout;
 use js_sys::{Error, Object};
 use wasm_bindgen::{JsCast, JsValue};
-use web_sys::{Event, ScrollIntoViewOptions, ScrollLogicalPosition};
+use web_sys::{Event, EventTarget, ScrollIntoViewOptions, ScrollLogicalPosition};
 
 use crate::protocol::RequestId;
 use crate::wire;
 
 /// The field of an envelope that has the number of the request.
 const NUMBER: &str = "id";
+
+/// Long enough for the browser to have drawn what is new.
+pub const AFTER_PAINT_MS: u32 = 30;
+
+/// Hears of events as long as what this gives lives, and may prevent what the browser would do. (Boxed, as below: each kind of closure
+/// would bring the code of a listener.)
+pub fn listen(
+    target: &EventTarget,
+    name: &'static str,
+    hear: Box<dyn FnMut(&Event)>,
+) -> EventListener {
+    let stoppable = EventListenerOptions::enable_prevent_default();
+    EventListener::new_with_options(target, name, stoppable, hear)
+}
+
+/// Does something some time later, unless what this gives is dropped before.
+pub fn after(ms: u32, act: Box<dyn FnOnce()>) -> Timeout {
+    Timeout::new(ms, act)
+}
 
 /// Numbers a message to a worker, or its answer.
 pub fn set_number(envelope: &Object, id: RequestId) {

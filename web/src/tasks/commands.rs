@@ -1,11 +1,11 @@
 //! Carries out the commands of keys and of the command dialog.
 
-use gloo::timers::callback::Timeout;
 use gloo::utils::document;
 use kinetoscope::artifacts::ARCHIVE;
 use wasm_bindgen::JsCast;
 use web_sys::HtmlElement;
 
+use super::browser::after;
 use super::{Tasks, files};
 use crate::features::commands::queries::Command;
 use crate::state::{Action, Sought, Use};
@@ -55,22 +55,22 @@ const TRIES: u32 = 50;
 
 /// Gives the picture the focus, if nothing else has it by then.
 fn to_picture(tries: u32) {
-    Timeout::new(100, move || {
+    let look = move || {
         let is_free = document().active_element().is_none_or(|active| active.tag_name() == "BODY");
         if is_free && !focus("main canvas.over") && tries > 0 {
             to_picture(tries - 1);
         }
-    })
-    .forget();
+    };
+    after(100, Box::new(look)).forget();
 }
 
 /// A screen reader goes on from the heading of the view, and Tab to what follows it. The heading is there once the page
 /// has drawn the view.
 fn to_heading() {
-    Timeout::new(0, || {
+    let move_on = || {
         focus("main h1");
-    })
-    .forget();
+    };
+    after(0, Box::new(move_on)).forget();
 }
 
 fn focus(selector: &str) -> bool {

@@ -13,9 +13,10 @@ use gloo::utils::window;
 use js_sys::{Array, ArrayBuffer, Object, Reflect};
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::{JsFuture, spawn_local};
-use web_sys::{Blob, MessageEvent, Url, Window};
+use web_sys::{Blob, Event, MessageEvent, Url, Window};
 
 use super::Tasks;
+use super::browser::{after, listen};
 use crate::protocol::{Failure, JobId};
 use crate::state::{Action, Dialog, PerfettoState};
 
@@ -97,7 +98,7 @@ impl Tasks {
         let listener = {
             let (tasks, target, origin) = (self.clone(), target.clone(), handover.origin.clone());
             let (answered, message) = (Rc::clone(&answered), trace_message(&buffer, name));
-            EventListener::new(&window(), "message", move |event| {
+            let hear = move |event: &Event| {
                 let Some(event) = event.dyn_ref::<MessageEvent>() else { return };
                 let from_target = event
                     .source()
@@ -112,7 +113,8 @@ impl Tasks {
                 let sent =
                     target.post_message_with_transfer(&message, &origin, &Array::of1(&buffer));
                 tasks.perfetto_done(job, sent.is_ok());
-            })
+            };
+            listen(&window(), "message", Box::new(hear))
         };
 
         let tasks = self.clone();
@@ -139,10 +141,10 @@ impl Tasks {
         self.dispatch(Action::PerfettoMoved(next));
         // Not at once: this runs inside the very timer and listener that are dropped here.
         let tasks = self.clone();
-        gloo::timers::callback::Timeout::new(0, move || {
+        let let_go = move || {
             tasks.0.perfetto.borrow_mut().take();
-        })
-        .forget();
+        };
+        after(0, Box::new(let_go)).forget();
     }
 }
 

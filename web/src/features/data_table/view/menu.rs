@@ -1,12 +1,12 @@
 //! A button that opens a small panel: the columns of a table, the ways to copy it.
 
-use gloo::events::EventListener;
 use gloo::utils::document;
 use wasm_bindgen::JsCast;
-use web_sys::{HtmlElement, Node};
+use web_sys::{Event, HtmlElement, Node};
 use yew::prelude::*;
 
 use crate::components::icon;
+use crate::tasks::browser::listen;
 
 #[derive(Clone, PartialEq, Properties)]
 pub struct Props {
@@ -29,12 +29,13 @@ pub fn Menu(props: &Props) -> Html {
         let (open, root) = (open.clone(), root.clone());
         use_effect_with(*open, move |is_open| {
             let listener = is_open.then(|| {
-                EventListener::new(&document(), "pointerdown", move |event| {
+                let hear = move |event: &Event| {
                     let target = event.target().and_then(|of| of.dyn_into::<Node>().ok());
                     if !contains(&root, target.as_ref()) {
                         open.set(false);
                     }
-                })
+                };
+                listen(&document(), "pointerdown", Box::new(hear))
             });
             move || drop(listener)
         });

@@ -1,6 +1,5 @@
 //! How much of a table is visible, which only the browser knows, and what follows from that.
 
-use gloo::events::EventListener;
 use gloo::timers::callback::Timeout;
 use gloo::utils::window;
 use kinetoscope::report::Table;
@@ -13,9 +12,8 @@ use crate::features::data_table::queries::scroll::{self, Window};
 use crate::shared::Shared;
 use crate::state::Action;
 use crate::tasks::Tasks;
+use crate::tasks::browser::{AFTER_PAINT_MS, after, listen};
 
-/// Long enough for the browser to have drawn what is new.
-const AFTER_PAINT_MS: u32 = 30;
 /// Longer than a key that is held down takes to repeat.
 const FOLLOW_AFTER_MS: u32 = 150;
 
@@ -51,7 +49,7 @@ impl Room {
     /// The same once what is new is drawn.
     fn measure_soon(&self, n_rows: usize) -> Timeout {
         let measure = self.measure();
-        Timeout::new(AFTER_PAINT_MS, move || measure.emit(n_rows))
+        after(AFTER_PAINT_MS, Box::new(move || measure.emit(n_rows)))
     }
 }
 
@@ -66,9 +64,7 @@ pub fn use_room(n_rows: usize) -> Room {
     let measure = room.measure();
     use_effect_with(n_rows, move |n_rows| {
         let n_rows = *n_rows;
-        let listener = EventListener::new(&window(), "resize", move |_| {
-            measure.emit(n_rows);
-        });
+        let listener = listen(&window(), "resize", Box::new(move |_| measure.emit(n_rows)));
         move || drop(listener)
     });
     room
@@ -138,7 +134,8 @@ pub fn use_follow(row: Option<u32>, table: &Shared<Table>, grid: &NodeRef, tasks
             grid.cast::<HtmlElement>().and_then(|grid| grid.closest("main").ok().flatten());
         let sought = row.and_then(|row| panel::sought(table, row as usize));
         let timer = sought.filter(|_| in_view.is_some()).map(|sought| {
-            Timeout::new(FOLLOW_AFTER_MS, move || tasks.dispatch(Action::Followed(sought)))
+            let follow = move || tasks.dispatch(Action::Followed(sought));
+            after(FOLLOW_AFTER_MS, Box::new(follow))
         });
         move || drop(timer)
     });
