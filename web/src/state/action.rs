@@ -33,6 +33,8 @@ pub enum Action {
     ServerArgsDropped(ServerArgs),
     /// A worker answered a request.
     Received(RequestId, Box<Response>),
+    /// The first tables of a file are drawn.
+    Drawn(JobId),
     /// A worker is gone: it could not be loaded, or ran out of memory.
     WorkerLost(JobId, Rc<Failure>),
     /// Another view.

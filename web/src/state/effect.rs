@@ -16,6 +16,8 @@ pub enum Effect {
     End(JobId),
     /// Post a request to the worker that answers it, under its number.
     Post(RequestId, Request),
+    /// Say [`Drawn`](super::Action::Drawn) once the browser has drawn what changed.
+    Watch(JobId),
     /// Have the browser save a blob under a name.
     Save(BlobKey, String),
     /// Have the browser save a picture, an SVG, under a name.

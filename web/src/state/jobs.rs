@@ -12,17 +12,35 @@ use super::{CompanionPhase, FileEntry, PerfettoState, Phase, Remote};
 use crate::features::several::queries as roles;
 use crate::features::several::state as several;
 use crate::protocol::{
-    Diagnosis, EventRange, Failure, JobId, Plan, Program, Request, RequestId, Stage, StepWindow,
-    Triage,
+    Analyses, Diagnosis, EventRange, Failure, JobId, Plan, Program, Request, RequestId, Stage,
+    StepWindow, Triage,
 };
 use crate::shared::Shared;
 
-/// Reads a file from its beginning. (Triage is asked for once the repair is planned: the first screen tells what it will
-/// do.)
+/// Reads a file from its beginning. (The repair is planned once the first tables are drawn, and triage is asked for once it is
+/// planned: the first screen tells what it will do.)
 pub(super) fn begin(next: &mut Next, job: JobId) {
     start(next, job, Program::First);
     post(next, Request::Analyze { job });
-    plan(next, job);
+}
+
+/// The first tables of a file are there, to be drawn. Meanwhile the worker rests: what it did would delay them.
+pub(super) fn analyzed(next: &mut Next, job: JobId, report: Analyses) {
+    next.update(job, |file| {
+        file.report = Some(Shared::new(report));
+        file.phase = Phase::Working(stage_of(file, Stage::Planning));
+    });
+    next.effects.push(Effect::Watch(job));
+}
+
+/// They are drawn. (The file may have been stopped meanwhile, or be read again.)
+pub(super) fn drawn(next: &mut Next, job: JobId) {
+    let Some(FileEntry { report, ledger, .. }) = next.state.file(job).map(|file| &**file) else {
+        return;
+    };
+    if report.is_some() && ledger.asked.first_runs && ledger.asked.plan.is_none() {
+        plan(next, job);
+    }
 }
 
 /// A file is no trace: another program, which opens it when it starts, says what it is.

@@ -45,6 +45,7 @@ fn act(next: &mut Next, action: Action) {
         Action::RoleSet(job, role) => several::set_role(state, job, role),
         Action::CompanionRetried(job, companion) => several::retry(next, job, companion),
         Action::Received(id, response) => receive(next, id, *response),
+        Action::Drawn(job) => jobs::drawn(next, job),
         Action::WorkerLost(job, failure) => jobs::lost(next, job, &failure),
         Action::Replanning(job, clip) => outputs::replan(next, job, clip),
         Action::RepairAsked(job, format, purpose) => outputs::repair(next, job, format, purpose),
@@ -166,10 +167,7 @@ fn receive(next: &mut Next, id: RequestId, response: Response) {
             file.lanes.answer(id, lanes);
         }),
         Response::Levels { job, recorded } => lanes::draw_levels(next, job, recorded),
-        Response::Report { job, report } => next.update(job, |file| {
-            file.report = Some(Shared::new(report));
-            file.phase = Phase::Working(stage_of(file, Stage::Planning));
-        }),
+        Response::Report { job, report } => jobs::analyzed(next, job, report),
         Response::RepairPlanned { job, plan } => jobs::planned(next, job, id, plan),
         Response::Triage { job, triage } => jobs::triaged(next, job, id, triage),
         Response::Diagnosed { job, diagnosis } => jobs::diagnosed(next, job, id, diagnosis),

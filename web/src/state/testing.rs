@@ -27,7 +27,14 @@ pub fn step(state: &State, action: Action) -> (State, Vec<Effect>) {
         }
         other => other,
     };
-    super::reduce(state, action)
+    let (state, mut effects) = super::reduce(state, action);
+    // The page has drawn it.
+    let Some(Effect::Watch(job)) = effects.pop_if(|last| matches!(last, Effect::Watch(_))) else {
+        return (state, effects);
+    };
+    let (state, since) = super::reduce(&state, Action::Drawn(job));
+    effects.extend(since);
+    (state, effects)
 }
 
 /// The request that such an answer answers.

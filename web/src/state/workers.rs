@@ -16,11 +16,13 @@ pub(super) fn start(next: &mut Next, job: JobId, program: Program) {
     });
 }
 
-/// Asks the workers of a file. If they were ended, new ones read the file again first.
+/// Asks the workers of a file. If they were ended, new ones read the file again first. What it is asked for may follow from the plan.
 pub(crate) fn ask(next: &mut Next, request: Request) -> Option<RequestId> {
     let job = request.job();
     if !next.state.file(job)?.ledger.asked.first_runs {
         start(next, job, Program::First);
+    }
+    if next.state.file(job)?.ledger.asked.plan.is_none() {
         plan(next, job);
     }
     post(next, request)

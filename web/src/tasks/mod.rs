@@ -111,6 +111,7 @@ impl Tasks {
                 self.of(job, Record::end);
             }
             Effect::Post(id, request) => self.post(id, &request),
+            Effect::Watch(job) => self.watch(job),
             Effect::Save(key, name) => {
                 if let Some(blob) = self.blob(&key) {
                     download::save(&blob, &name);
@@ -262,6 +263,13 @@ impl Tasks {
                 worker.post(id, request, file.as_ref());
             }
         });
+    }
+
+    /// (A page that is not in view draws nothing, so no frame is waited for.)
+    fn watch(&self, job: JobId) {
+        let tasks = self.clone();
+        let told = move || tasks.dispatch(Action::Drawn(job));
+        browser::after(browser::AFTER_PAINT_MS, Box::new(told)).forget();
     }
 
     fn heard(&self, job: JobId, event: workers::Event) {

@@ -14,10 +14,11 @@ fn a_file_is_analysed_first_and_triage_is_loaded_once_the_repair_is_planned() {
     let mut page = Page::empty();
     page.act(Action::Added(JOB, "1.json".into(), 100));
     assert_eq!(page.effects[0], Effect::Start(JOB, Program::First));
-    assert_eq!(page.posted(), ["analyze", "plan"]);
+    assert_eq!(page.posted(), ["analyze"]);
     page.hear(Response::Opened { job: JOB, opened: Opened::default() });
-    page.hear(Response::Report { job: JOB, report: Analyses::default() });
     assert!(page.effects.is_empty());
+    page.hear(Response::Report { job: JOB, report: Analyses::default() });
+    assert_eq!(page.posted(), ["plan"], "once the tables are drawn");
     page.hear(Response::RepairPlanned { job: JOB, plan: Plan::default() });
     assert_eq!(page.effects[0], Effect::Start(JOB, Program::Triage));
     assert_eq!(page.posted(), ["triage"]);
@@ -26,6 +27,26 @@ fn a_file_is_analysed_first_and_triage_is_loaded_once_the_repair_is_planned() {
     assert_eq!(page.posted(), ["diagnose"], "it follows from triage, and nothing waits for it");
     page.hear(Response::Diagnosed { job: JOB, diagnosis: Diagnosis::default() });
     assert!(page.file(JOB).diagnosis.ready().is_some() && page.effects.is_empty());
+}
+
+#[test]
+fn the_plan_waits_for_the_first_tables_unless_something_follows_from_it() {
+    let mut page = Page::empty();
+    page.act(Action::Added(JOB, "1.json".into(), 100));
+    page.hear(Response::Opened { job: JOB, opened: Opened::default() });
+    let report = Response::Report { job: JOB, report: Analyses::default() };
+    let report = || Action::Received(RequestId::default(), Box::new(report.clone()));
+    let (drawing, effects) = crate::state::reduce(&page.state, report());
+    assert_eq!(effects, [Effect::Watch(JOB)]);
+    page.state = drawing.clone();
+    page.act(Action::RepairAsked(JOB, Format::Json, Purpose::Download));
+    assert_eq!(page.posted(), ["plan", "repair"]);
+    assert!(page.act(Action::Drawn(JOB)).effects.is_empty(), "it is asked for once");
+    page.state = drawing;
+    page.act(Action::Cancelled(JOB));
+    assert!(page.act(Action::Drawn(JOB)).effects.is_empty(), "a file that was stopped meanwhile");
+    page.act(Action::Restarted(JOB));
+    assert!(page.act(Action::Drawn(JOB)).effects.is_empty(), "or is read again");
 }
 
 #[test]
