@@ -230,7 +230,7 @@ impl TriageReport {
 
     /// The column of the time in warm iterations, where that differs from the time of all as the number of iterations does.
     fn unless_cold_differs(&self) -> &'static str {
-        match self.warm.as_ref().and_then(|warm| WarmWork::of(&self.kernels, warm)) {
+        match self.warm.as_ref().and_then(|warm| WarmWork::of(&self.merged, warm)) {
             Some(_) => "",
             None => WARM,
         }

@@ -112,7 +112,7 @@ pub(super) fn takeaways(
     });
     let is_displaced = tables.displaced.as_ref().is_some_and(|found| found.is_much(None));
     let warm = tables.warm.as_ref().map(|(warm, _)| warm);
-    let warm_work = warm.and_then(|warm| WarmWork::of(&tables.kernels, warm));
+    let warm_work = warm.and_then(|warm| WarmWork::of(&tables.merged, warm));
     if let Some(work) = warm_work.filter(|_| !is_displaced) {
         rest.push(work.sentence());
     } else if !first_run && !repeats && !is_idle && !is_displaced {

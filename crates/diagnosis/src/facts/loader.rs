@@ -38,21 +38,16 @@ impl<'f> Device<'f> {
         let slices = self.facts.slices;
         let (window, busy) = (self.window(), self.facts.gpu.busy(self.id));
         let busy = both(busy, &window);
-        let mut by_thread: BTreeMap<ThreadId, (Vec<Interval>, Vec<Interval>)> = BTreeMap::new();
-        for loader in self.loaders() {
-            let (loads, _) = by_thread.entry(slices.thread(loader.row)).or_default();
-            loads.push(loader.interval());
-        }
+        let loaders = self.loaders();
         let is_wait = |call: &&HostSlice| slices.class(call) == Class::Sync || slices.blocks(call);
-        for call in slices.calls.iter().filter(is_wait) {
-            if let Some((_, waits)) = by_thread.get_mut(&slices.thread(call.row)) {
-                waits.push(call.interval());
-            }
-        }
         let mut earlier_ns = 0_i64;
-        for (loads, mut waits) in by_thread.into_values() {
+        for thread in self.launching_threads() {
+            let on_it = |one: &&HostSlice| slices.thread(one.row) == thread;
+            let loads = loaders.iter().copied().filter(on_it).map(HostSlice::interval);
+            let loads = union(loads.collect());
+            let waits = slices.calls.iter().filter(is_wait).filter(on_it).map(HostSlice::interval);
+            let mut waits: Vec<Interval> = waits.collect();
             trace::sort(&mut waits);
-            let loads = union(loads);
             let idle = without(&without(&window, &busy), &loads);
             let of_each = loads.iter().map(|load| {
                 let next = waits.partition_point(|(start_ns, _)| *start_ns < load.1);

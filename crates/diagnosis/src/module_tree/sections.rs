@@ -118,9 +118,9 @@ impl Row for TreeRow {
         },
         Column {
             key: "gflop",
-            title: "GFLOP",
+            title: "GFLOP of ops with a formula",
             unit: Unit::Text,
-            help: "Counted operations in billions, backward included.",
+            help: "Operations in billions, backward included, of the ops for which a formula is known: fused and custom kernels do not count, in a module or in those inside it.",
             cell: |row| match row.flops {
                 0 => Cell::missing("no op of it is counted"),
                 flops => format!("{:.3}", flops as f64 / 1e9).into(),

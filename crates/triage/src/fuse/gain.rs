@@ -96,8 +96,8 @@ fn of_gpu(attention_ns: Option<Option<i64>>, latency_ns: Option<i64>, one_pass: 
             "the exposed time of these kernels less {}, which a fused kernel takes at the GPU's peak rates",
             units::time(ns)
         ),
-        (Some(None), _) => "the exposed time of these kernels; what a fused kernel takes instead is not known, because the sizes or \
-                       the GPU's rates are not"
+        (Some(None), _) => "the exposed time of these kernels and of the gaps between them, matrix products included. A fused kernel \
+                       computes these, too; how long it takes is not known, because the sizes or the GPU's rates are not"
             .to_owned(),
         (None, None) if one_pass => {
             "the exposed time of these kernels without one pass over each tensor, where its size and the GPU's rates are known; a \

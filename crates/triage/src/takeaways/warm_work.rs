@@ -1,7 +1,5 @@
 //! What the GPU does in the warm iterations, where the cold ones do something else: a library tries algorithms that it never runs again.
 
-use std::collections::BTreeMap;
-
 use catalog::Category;
 use report::units;
 use timeline::percent;
@@ -33,8 +31,9 @@ pub(crate) struct WarmWork {
 }
 
 impl WarmWork {
-    /// `None` where the warm iterations have the share of GPU time that their number gives them, and all kernels.
-    pub(crate) fn of(kernels: &[KernelTableRow], warm: &Warm) -> Option<Self> {
+    /// Of the kernels by name alone; `None` where the warm iterations have the share of GPU time that their number gives them, and all
+    /// kernels.
+    pub(crate) fn of(merged: &[KernelTableRow], warm: &Warm) -> Option<Self> {
         let mut work = Self {
             told: warm.told(),
             total_ns: 0,
@@ -42,24 +41,22 @@ impl WarmWork {
             apart_ns: 0,
             categories: Vec::new(),
         };
-        // By kernel, over all stages: the total, and what of it is warm.
-        let mut by_name: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
-        let mut by_category: BTreeMap<&str, (Category, i64)> = BTreeMap::new();
-        for row in kernels {
+        for row in merged {
             let warm_ns = row.warm_ns?;
-            let (total, own) = by_name.entry(&row.kernel_name).or_default();
-            *total = total.saturating_add(row.total_ns);
-            *own = own.saturating_add(warm_ns);
-            let (_, sum) = by_category.entry(row.category.id()).or_insert((row.category, 0));
+            work.total_ns = work.total_ns.saturating_add(row.total_ns);
+            work.warm_ns = work.warm_ns.saturating_add(warm_ns);
+            let apart_ns = if warm_ns == 0 { row.total_ns } else { 0 };
+            work.apart_ns = work.apart_ns.saturating_add(apart_ns);
+            let sum = match work.categories.iter().position(|(known, _)| *known == row.category) {
+                Some(at) => &mut work.categories[at].1,
+                None => {
+                    work.categories.push((row.category, 0));
+                    &mut work.categories.last_mut()?.1
+                }
+            };
             *sum = sum.saturating_add(warm_ns);
         }
-        for (total, own) in by_name.into_values() {
-            work.total_ns = work.total_ns.saturating_add(total);
-            work.warm_ns = work.warm_ns.saturating_add(own);
-            work.apart_ns = work.apart_ns.saturating_add(if own == 0 { total } else { 0 });
-        }
-        work.categories.extend(by_category.into_values());
-        trace::sort_by(&mut work.categories, |a, b| b.1.cmp(&a.1));
+        trace::sort_by(&mut work.categories, |a, b| (b.1, a.0.id()).cmp(&(a.1, b.0.id())));
         let rest_pct = percent(work.total_ns.saturating_sub(work.warm_ns), work.total_ns);
         let fair_pct = percent(warm.n_cold as i64, warm.n as i64);
         let has_more = rest_pct >= APART_PCT && rest_pct >= MORE * fair_pct;
