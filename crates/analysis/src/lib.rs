@@ -111,11 +111,9 @@ impl TraceReport {
             step_facts,
         } = self;
 
-        let included = kernels::included(&overview.before_window, kernels);
         vec![
             overview_section(overview, devices, streams, steps),
-            // (One chapter says so: the tables of the other have the column.)
-            breakdown_section(included, categories, families, matrix),
+            breakdown_section(categories, families, matrix),
             kernels_section(kernels),
             steps_section(steps, step_facts),
         ]
@@ -155,20 +153,19 @@ fn overview_section(
 
 /// What the GPU did, by the kinds of its kernels.
 fn breakdown_section(
-    included: Option<String>,
     categories: &[CategoryRow],
     families: &[FamilyRow],
     matrix: &[MatrixRow],
 ) -> Section {
     let mut breakdown = Section::new("breakdown", "Breakdown");
-    if !categories.is_empty() {
+    // (Without overlap both are the same.)
+    if categories.iter().any(|row| row.overlap_ns > 0) {
         breakdown.intro.push(
             "Total is the summed duration. Busy is the time during which at least one such slice ran; Overlap is \
              Total - Busy."
                 .to_owned(),
         );
     }
-    breakdown.intro.extend(included);
     let summed = ["n_slices", "total_ns", "share_pct"];
     let nothing = "This trace contains no GPU slices.";
     breakdown.tables.push(
@@ -177,13 +174,13 @@ fn breakdown_section(
             .only_on_page(categories.is_empty())
             .when_empty(nothing),
     );
-    // (Where hardly any category has several families, the table of kernels, which has both, says enough.)
-    let has_matrix = matrix.len() > categories.len().max(families.len());
+    // (Where hardly any time of a category is of several families, the table of kernels, which has both, says enough.)
+    let has_matrix = in_other_families_pct(matrix) >= OTHER_FAMILIES_PCT;
     breakdown.tables.push(
         Table::of("families", "Families, from kernel names", families)
             .summing(&summed)
-            // (It is the sums of the next one.)
-            .only_on_page(families.is_empty() || has_matrix)
+            // (The next one has its sums.)
+            .only_on_page(true)
             .when_empty(nothing),
     );
     breakdown.tables.push(
@@ -194,6 +191,19 @@ fn breakdown_section(
             .when_empty(nothing),
     );
     breakdown
+}
+
+/// Categories by family are printed from this share of the time on that is not of the largest family of its category.
+const OTHER_FAMILIES_PCT: f64 = 5.0;
+
+/// The share of the time that is not of the largest family of its category, in percent.
+fn in_other_families_pct(matrix: &[MatrixRow]) -> f64 {
+    let largest = |row: &&MatrixRow| {
+        let own = matrix.iter().filter(|other| other.category == row.category);
+        own.map(|other| other.share_pct).fold(0.0, f64::max) <= row.share_pct
+    };
+    let all: f64 = matrix.iter().map(|row| row.share_pct).sum();
+    all - matrix.iter().filter(largest).map(|row| row.share_pct).sum::<f64>()
 }
 
 fn kernels_section(kernels: &[KernelRow]) -> Section {
@@ -229,7 +239,8 @@ fn steps_section(steps: &[StepRow], step_facts: &StepFacts) -> Section {
         Table::of("steps", "Profiler steps", steps)
             .preview(PREVIEW)
             .when_empty("No steps of the profiler were recorded.")
-            .only_on_page(steps.is_empty() || !one_each),
+            // (Of one step the sentence says it.)
+            .only_on_page(steps.len() < 2 || !one_each),
     );
     list
 }

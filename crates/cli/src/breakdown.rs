@@ -59,7 +59,7 @@ fn of_trace(path: &Path, arguments: &Arguments) -> Result<String> {
         }
         sections.insert(0, takeaways);
     }
-    sections.push(RepairReport::new(decoded, &plan).section());
+    sections.extend(RepairReport::new(decoded, &plan).section());
     let mut problems = report::Section::new("problems", "Problems");
     problems.tables.push(problem_table(&decoded.problems));
     sections.push(problems);

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use report::units::{percent, time};
 use timeline::before_kineto::before_kineto;
-use triage::{WallPart, WallRow};
+use triage::{LATE_START, WallPart, WallRow};
 
 use crate::actions::is_held_by_reads;
 use crate::facts::{Device, InRanges, Sets};
@@ -50,6 +50,12 @@ pub fn headline(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
     let text = match &facts.triage.cut {
         Some(cut) => format!("{} {text}", cut.sentence()),
         None => text,
+    };
+    // (The bar begins with the GPU's work.)
+    let mut takeaways = facts.triage.takeaways.iter();
+    let text = match takeaways.find(|said| said.starts_with(LATE_START)) {
+        Some(late) if facts.has_gpu() => format!("{text} {late}"),
+        _ => text,
     };
     let clocks = findings.iter().find(|one| one.rule == Rule::Clocks && !one.is_aside);
     Some(match clocks {

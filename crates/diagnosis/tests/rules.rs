@@ -905,7 +905,7 @@ fn work_that_begins_before_its_launch_means_that_the_clocks_disagree() {
     let headline = drifted.headline.unwrap();
     assert!(
         headline.contains(
-            "20 of 20 GPU slices begin before the call that launched them, by up to 30.0 µs"
+            "20 of 20 GPU slices begin more than 2.00 µs before the call that launched them, at most 30.0 µs"
         ),
         "{headline}"
     );

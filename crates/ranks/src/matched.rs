@@ -100,7 +100,7 @@ impl Matched {
     }
 
     /// What one of several ranks waits for the others, as that of its device: of the collectives that the last rank joins within these
-    /// times, on the clock of its trace, or of all.
+    /// times, on the clock of its trace, or of all. Its times are on that clock.
     #[must_use]
     pub(crate) fn of_rank(
         ranks: &[&RankCalls],
@@ -113,7 +113,11 @@ impl Matched {
         let within: Option<Vec<Interval>> =
             within.map(|windows| windows.iter().map(|window| moved(*window, shift)).collect());
         let mut own = Self::of_some(ranks, known, within.as_deref(), |one| one == at);
-        own.rows.iter_mut().for_each(|(name, _)| *name = device.to_owned());
+        for (name, waits) in &mut own.rows {
+            *name = device.to_owned();
+            let back = |times: &Interval| moved(*times, shift.saturating_neg());
+            waits.exposed = waits.exposed.iter().map(back).collect();
+        }
         own
     }
 

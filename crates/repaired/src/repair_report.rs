@@ -54,19 +54,16 @@ impl RepairReport {
         let trace = &decoded.trace;
         let text = TextFaults::of(decoded);
         let damaged = !plan.is_identity() || is_damaged_gzip(decoded);
-        // Of a file without problems the verdict says all.
-        let is_whole = !damaged && plan.before.is_clean() && text.is_none();
         Self {
             damaged,
             verdict: verdict(plan, &text, is_damaged_gzip(decoded)),
-            // (Of slices that cross, the verdict says it all.)
-            predictions: predictions(plan, &text)
-                .only_on_page(is_whole || crosses_only(plan, &text)),
+            // (In a document the verdict says it all.)
+            predictions: predictions(plan, &text).only_on_page(true),
             drops_before: plan.before.drops_v51_v56(),
             drops_after: plan.after.drops_v51_v56(),
             clean_after: plan.after.is_clean(),
             time_base: time_base(trace, plan),
-            rules: rules(plan).only_on_page(is_whole),
+            rules: rules(plan).only_on_page(true),
             // (Their names tell them in the repaired file.)
             lanes: lanes(trace, plan).only_on_page(true),
             log: log(trace, plan),
@@ -77,9 +74,12 @@ impl RepairReport {
         }
     }
 
-    /// The report as a chapter.
+    /// The report as a chapter; `None` of a file without problems.
     #[must_use]
-    pub fn section(&self) -> Section {
+    pub fn section(&self) -> Option<Section> {
+        if self.verdict == NO_PROBLEMS {
+            return None;
+        }
         let Self {
             damaged: _,
             verdict,
@@ -104,14 +104,17 @@ impl RepairReport {
         if !impossible.is_empty() {
             section.tables.push(impossible);
         }
-        section
+        Some(section)
     }
 }
+
+/// The verdict on a file that needs no repair.
+const NO_PROBLEMS: &str = "No problems found. The file opens without loss in Perfetto v51+.";
 
 fn verdict(plan: &RepairPlan, text: &TextFaults, damaged_gzip: bool) -> String {
     let before = &plan.before;
     if plan.is_identity() && before.is_clean() && text.is_none() {
-        return "No problems found. The file opens without loss in Perfetto v51+.".to_owned();
+        return NO_PROBLEMS.to_owned();
     }
     let start = if let Some(reason) = text.refused.map(str::to_owned).or(before.stops.clone()) {
         format!("Perfetto does not read the whole file: {reason}.")
@@ -282,13 +285,6 @@ fn describe(prediction: &Prediction, one: &str, many: &str) -> String {
     say(*flows_without_direction, "arrow without a direction", "arrows without a direction");
     say(*misread_times, "time rounded", "times rounded");
     if parts.is_empty() { "every slice shown, no error".to_owned() } else { parts.join("; ") }
-}
-
-/// Whether nothing but slices that cross is wrong with the file.
-fn crosses_only(plan: &RepairPlan, text: &TextFaults) -> bool {
-    let mut others = plan.before.clone();
-    others.crossing_slices = 0;
-    plan.before.crossing_slices > 0 && text.is_none() && others.is_clean()
 }
 
 fn rules(plan: &RepairPlan) -> Table {

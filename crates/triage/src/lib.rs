@@ -95,7 +95,7 @@ pub use report::{BeforeWindowSum, Coverage, TriageReport};
 pub use roles::{RoleGuess, Signs, guess_map, guess_roles, map_names};
 pub use site::{Confidence, Location};
 pub use stages::{Stage, StageRow};
-pub use takeaways::{LIMITING_SHARE, SLOWED_BY_STACKS};
+pub use takeaways::{LATE_START, LIMITING_SHARE, SLOWED_BY_STACKS};
 pub use text_timeline::{gpu_text, window_text};
 pub use unrecorded::{Cut, LostCalls};
 pub use wall_stages::{StageWall, stage_wall_table};

@@ -42,6 +42,9 @@ const BARE_PCT: f64 = 5.0;
 /// Where set-up takes this share of the GPU span, what the GPU did is that of a first run, in percent.
 const FIRST_RUN_PCT: f64 = 50.0;
 
+/// How the takeaway on what comes before the first GPU work begins.
+pub const LATE_START: &str = "The first GPU work begins";
+
 /// From this time before the first GPU work on, and from this share of the recording on, it gets a sentence: in ns and percent.
 const BEFORE_NS: i64 = 10_000_000;
 const BEFORE_PCT: f64 = 50.0;
@@ -255,7 +258,7 @@ fn late_start(seen: &Seen<'_>) -> Option<(i64, String)> {
         ns => format!(" For {} of it the CPU is in the data loader.", units::time(ns)),
     };
     let text = format!(
-        "The first GPU work begins {} after the first op, call or frame, {} of the time until the last{place}. No share below \
+        "{LATE_START} {} after the first op, call or frame, {} of the time until the last{place}. No share below \
          counts that time.{loader}",
         units::time(ns),
         units::percent(percent(ns, all_ns)),

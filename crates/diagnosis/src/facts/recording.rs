@@ -167,7 +167,7 @@ impl Device<'_> {
         match self.has_steps() {
             true => format!("{slows}."),
             false => format!(
-                "{slows}: an unprofiled run takes between about {} (the GPU's work, without communication{}) and {} (as recorded).",
+                "{slows}: an unprofiled run takes between about {} (the GPU's work, without communication{}) and {} (as recorded) from its first GPU work to the last.",
                 time(slowed.least_ns()),
                 slowed.on_cpu(),
                 time(slowed.window_ns)

@@ -55,7 +55,16 @@ pub(super) fn largest_work(facts: &Facts<'_>, device: &str) -> String {
         true => " (with the GEMMs that it launches)",
         false => "",
     };
-    format!(" {} takes {} of the GPU's time{with}{kernel}.", category.title(), percent(share))
+    let earlier = facts.triage.before_window;
+    let launched = match earlier.n_slices > 0 && !earlier.counted {
+        true => " that was launched while profiling",
+        false => "",
+    };
+    format!(
+        " {} takes {} of the GPU's time{launched}{with}{kernel}.",
+        category.title(),
+        percent(share)
+    )
 }
 
 /// The GEMMs that convolutions launch, in percent of the GPU's time, as triage counts them: 0 where that is not known of one device.

@@ -32,9 +32,10 @@ fn early(facts: &Facts<'_>) -> Option<(u64, u64, i64)> {
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let Some((n, all, most)) = early(facts) else { return Vec::new() };
     let text = format!(
-        "{} of {} GPU slices begin before the call that launched them, by up to {}: the clocks of CPU and GPU disagree in this file.",
+        "{} of {} GPU slices begin more than {} before the call that launched them, at most {}: the clocks of CPU and GPU disagree in this file.",
         count(n),
         count(all),
+        time(ROUNDING_NS),
         time(most)
     );
     let meaning = "Figures that compare the two are off by as much: causes of idle time, delays, what the CPU did meanwhile. Those of the \

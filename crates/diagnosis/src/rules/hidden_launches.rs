@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use host::HostSlice;
 use host::links::GpuSlice;
 use report::units::{percent, time};
-use timeline::intervals::{Interval, both, length, union};
+use timeline::intervals::{Interval, both, length, union, without};
 use trace::StringId;
 
 use super::communication::waiting_told;
@@ -22,6 +23,8 @@ const FAST_PCT: usize = 10;
 const LEAST_ALIKE: usize = 3;
 /// Fewer collectives of a size may be as long by chance.
 const LEAST_STEADY: usize = 5;
+/// Launches that come so much earlier than their work hold nothing up.
+const AHEAD_NS: i64 = 1_000_000;
 /// The longest of them takes at most so many times the shortest.
 const STEADY: f64 = 1.1;
 
@@ -32,7 +35,8 @@ pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
     let (late_ns, _) = device.late_with_start();
     let transfer = Transfer::of(facts, device);
     let (waits_ns, than) = match facts.matched.device(device.name) {
-        Some(waits) => (waits.exposed_ns, ""),
+        // (Where what follows is in the queue already, the launches hold nothing up.)
+        Some(waits) => (length(&without(&waits.exposed, &queued(device))), ""),
         None => {
             // (Where nothing tells which are alike, one that takes longer may only be larger.)
             let alike = Alike::of(facts, device)
@@ -89,6 +93,15 @@ pub fn check(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
     )
 }
 
+/// When other work than communication has been in the queue for [`AHEAD_NS`]. (A thread that is behind is ahead by a kernel or two
+/// while a collective waits.)
+fn queued(device: &Device<'_>) -> Vec<Interval> {
+    let others = device.slices().filter(|one| !one.is_communication);
+    let since = |call: HostSlice| call.end_ns.saturating_add(AHEAD_NS);
+    let times = others.filter_map(|one| Some((since(one.launch?), one.slice.start_ns)));
+    union(times.filter(|(from, to)| from < to).collect())
+}
+
 /// What the bound rests on where the ranks are not compared.
 fn rests_on(transfer: &Transfer, behind_ns: i64, most_ns: i64, late_ns: i64) -> String {
     let late = time(late_ns);
@@ -125,7 +138,7 @@ fn why(facts: &Facts<'_>, device: &Device<'_>, (waits_ns, than): (i64, &str)) ->
         // (One that most of the waiting is for launches later than this one.)
         Some(wait) if wait.ns.saturating_mul(2) >= waits.exposed_ns => {
             format!(
-                "{} of {} is waiting for {who} {}",
+                "{} of all waiting ({}) is for {who} {}",
                 time(wait.ns),
                 time(waits.exposed_ns),
                 wait.last

@@ -358,6 +358,8 @@ impl Device<'_, '_> {
                 }
             }
             [one] if none => format!(" The longest gap is {one}."),
+            // (Of the loader and of a start it is the same time again.)
+            _ if matches!(self.explained.cause, Cause::DataLoader | Cause::SetUp) => String::new(),
             all => format!(" Gaps above 10% of {}: {}.", self.window(), all.join("; ")),
         }
     }

@@ -311,9 +311,7 @@ fn the_first_sentence_names_the_largest_cause() {
     let first = said(during("user_annotation", loader)).remove(0);
     assert_eq!(
         first,
-        "The GPU is idle for 90.0 ms (90.0% of the profiler steps); for 80.0 ms of it the CPU is in the data loader. Gaps above 10% of \
-         the profiler steps: 90.0 ms (90.0%) starting at 0 ns, with the CPU in enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__ for \
-         80.0 ms of that."
+        "The GPU is idle for 90.0 ms (90.0% of the profiler steps); for 80.0 ms of it the CPU is in the data loader."
     );
     let mut quiet = Fixture::default();
     quiet.push(kernel("sgemm").at(0, 10 * MS));

@@ -65,8 +65,9 @@ pub(super) fn communication(seen: &Seen<'_>) -> Option<(i64, String)> {
         Some(_) => String::new(),
         // (Of ranks in one file the diagnosis compares the collectives themselves.)
         None if *n_devices > 1 => String::new(),
-        None => " It may include waiting for the slowest rank, which this trace does not show."
-            .to_owned(),
+        None => {
+            " It may include waiting for other ranks: the traces of all ranks show that.".to_owned()
+        }
     };
     let shown = time.shown.iter().find(|(category, _)| *category == Category::Communication);
     let early = match total_ns.saturating_sub(shown.map_or(0, |(_, ns)| *ns)) {
