@@ -198,12 +198,15 @@ const OTHER_FAMILIES_PCT: f64 = 5.0;
 
 /// The share of the time that is not of the largest family of its category, in percent.
 fn in_other_families_pct(matrix: &[MatrixRow]) -> f64 {
-    let largest = |row: &&MatrixRow| {
-        let own = matrix.iter().filter(|other| other.category == row.category);
-        own.map(|other| other.share_pct).fold(0.0, f64::max) <= row.share_pct
-    };
+    let mut largest: Vec<(catalog::Category, f64)> = Vec::new();
+    for row in matrix {
+        match largest.iter_mut().find(|(category, _)| *category == row.category) {
+            Some((_, share)) => *share = share.max(row.share_pct),
+            None => largest.push((row.category, row.share_pct)),
+        }
+    }
     let all: f64 = matrix.iter().map(|row| row.share_pct).sum();
-    all - matrix.iter().filter(largest).map(|row| row.share_pct).sum::<f64>()
+    all - largest.iter().map(|(_, share)| share).sum::<f64>()
 }
 
 fn kernels_section(kernels: &[KernelRow]) -> Section {

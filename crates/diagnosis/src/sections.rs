@@ -143,7 +143,7 @@ impl Diagnosis {
         } else if self.findings.iter().any(|finding| finding.rule == Rule::ColdStart) {
             "First record again, after a few warm-up iterations: what a first run waits for does not show how to shorten later ones."
         } else if self.further().0.iter().any(|finding| finding.bound_ns.is_some()) {
-            "No action: this tool knows no remedy for what the findings show."
+            "No action has a gain that can be computed from this file."
         } else if self.pauses() {
             fewer_pauses(self.platform)
         } else if self.loses_time() {

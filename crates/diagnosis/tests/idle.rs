@@ -52,6 +52,20 @@ fn idle_time_in_an_annotation_of_the_program_names_it() {
     assert_eq!((action.remedy, &*action.place), ("earlier-launches", "evaluate"));
     // A pass of the model cannot be moved out of the step.
     let pass = with(Some(("## backward ##", 1)));
+    // What is not named is told, so that the parts add up.
+    let mut fixture = Fixture::default();
+    for n in 0..3_i64 {
+        let at = n * 100 * MS;
+        launch(&mut fixture, "gemm", n + 1, at, at + 4_000, 2 * MS);
+        let parts = [("decode", 3, 70), ("resize", 73, 20), ("open", 93, 5)];
+        for (name, from, dur) in parts {
+            fixture.push(slice("user_annotation", name).at(at + from * MS, dur * MS).on(1, 1));
+        }
+    }
+    launch(&mut fixture, "gemm", 9, 300 * MS, 300 * MS + 4_000, 2 * MS);
+    let headline = diagnosis(fixture).headline.unwrap();
+    let parts = "is idle in decode (210 ms), resize (60.0 ms) and others (15.0 ms), in which";
+    assert!(headline.contains(parts), "{headline}");
     assert_eq!(found(&pass, "M3")[0].verdict, "in_annotations");
     assert!(pass.actions.is_empty(), "{:?}", pass.actions);
     // A step says nothing, nor does a thread that launches nothing.
@@ -254,6 +268,22 @@ fn without_a_loader_what_it_hides_behind_comes_earlier() {
     let waits = of(Some(10 * MS - 100_000));
     let [finding] = found(&waits, "M9")[..] else { panic!("{:?}", waits.findings) };
     assert_eq!(finding.bound_ns, Some(24 * MS), "{finding:?}");
+    // Two loaders before one wait share the idle time before it: 3 ms, of which each hides 2 ms.
+    let mut fixture = Fixture::default();
+    for n in 0..4_i64 {
+        let at = n * 20 * MS;
+        launch(&mut fixture, "gemm", 2 * n + 1, at, at + 4_000, 3 * MS);
+        fixture.push(slice("user_annotation", LOADER).at(at + MS, 6 * MS).on(1, 1));
+        launch(&mut fixture, "gemm", 2 * n + 2, at + 7 * MS, at + 7 * MS + 4_000, 3 * MS);
+        fixture.push(slice("user_annotation", LOADER).at(at + 8 * MS, 6 * MS).on(1, 1));
+        let wait = slice("cuda_runtime", "cudaStreamSynchronize").on(1, 1);
+        fixture.push(wait.at(at + 17 * MS, 10_000));
+    }
+    launch(&mut fixture, "gemm", 99, 80 * MS, 80 * MS + 4_000, 3 * MS);
+    let shared = diagnosis(fixture);
+    let [finding] = found(&shared, "M9")[..] else { panic!("{:?}", shared.findings) };
+    let bound_ns = finding.bound_ns.unwrap();
+    assert!((44 * MS..44 * MS + 200_000).contains(&bound_ns), "{finding:?}");
     let diagnosis = of(None);
     let [finding] = found(&diagnosis, "M9")[..] else { panic!("{:?}", diagnosis.findings) };
     assert_eq!(finding.bound_ns, Some(24 * MS), "{finding:?}");

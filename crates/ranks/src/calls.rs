@@ -238,12 +238,16 @@ fn recordings<'a>(slices: &'a Slices<'_>) -> impl Iterator<Item = HostSlice> + '
 /// So many annotations come before the first collective of a recording, or tell where the program is then.
 const MOST_MARKS: usize = 200;
 
-/// The first annotations of a program, by begin.
+/// The first annotations of a program, by begin: those of names of which no more follow.
 fn marks(slices: &Slices<'_>, shift: i64) -> Vec<(String, i64)> {
     let mut all: Vec<HostSlice> = slices.annotations.clone();
     trace::sort_by_key(&mut all, |slice| slice.start_ns);
-    let first = all.iter().take(MOST_MARKS);
-    first
+    let (first, later) = all.split_at(all.len().min(MOST_MARKS));
+    let name = |slice: &HostSlice| slices.trace.name(slice.row).0 as usize;
+    let mut follows = vec![false; slices.trace.strings.len()];
+    later.iter().for_each(|slice| follows[name(slice)] = true);
+    let whole = first.iter().filter(|slice| !follows[name(slice)]);
+    whole
         .map(|slice| (slices.name(slice).to_owned(), slice.start_ns.saturating_add(shift)))
         .collect()
 }

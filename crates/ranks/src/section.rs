@@ -39,17 +39,38 @@ fn changes(ns: i64, n: usize, waits_ns: i64) -> bool {
     ns.saturating_mul(n as i64).saturating_mul(LEAST_PART) >= waits_ns
 }
 
-/// How far the kernels of a call end apart in the kind where they are closest: the median of its calls. Kernels of a call end together
-/// but for what the clocks differ by, and the longer they are, the further apart. `None` of few calls, and where some ranks have no such kind.
-fn closest_ends_ns(matches: &[Matches]) -> Option<i64> {
-    let n_ranks = matches.iter().map(|found| found.members.len()).max()?;
-    let is_told = |found: &&Matches| found.members.len() == n_ranks && !found.is_broadcast;
-    let kinds = matches.iter().filter(is_told);
-    let of_kind = kinds.filter_map(|found| {
-        let mut apart: Vec<i64> = found.ends_apart_ns().collect();
-        timeline::median(&mut apart).filter(|_| apart.len() >= LEAST_CALLS)
-    });
-    of_kind.min()
+/// How far apart the kernels of each call end at most, in ns, in the kind of the same ranks in which they are closest, beside `rough`. Kernels
+/// of a call end together but for what the clocks differ by, and the longer they are, the further apart. `None` where the ranks have no
+/// other such kind, or few calls of it.
+fn closest_ends_ns(matches: &[Matches], rough: &Matches) -> Option<i64> {
+    let is_told = |found: &&Matches| {
+        !std::ptr::eq(*found, rough)
+            && !found.is_broadcast
+            && found.calls.len() >= LEAST_CALLS
+            && rough.members.iter().all(|at| found.members.contains(at))
+    };
+    matches.iter().filter(is_told).filter_map(|found| found.ends_apart_ns().max()).min()
+}
+
+/// How sure the waits are, where some kernels end roughly together.
+fn reservation(matches: &[Matches], waits_ns: i64) -> Option<String> {
+    let rough = matches.iter().max_by_key(|found| found.rough_ns)?;
+    let n_calls = matches.iter().map(|found| found.calls.len()).sum();
+    let ns = rough.rough_ns;
+    if ns == 0 || !changes(ns, n_calls, waits_ns) {
+        return None;
+    }
+    let clocks = match closest_ends_ns(matches, rough) {
+        Some(closest) if closest.saturating_mul(MUCH_CLOSER) <= ns => format!(
+            "; little of that is a difference of clocks: those of another kind are at most {} apart",
+            time(closest)
+        ),
+        _ => ", and the clocks of the ranks may differ by as much".to_owned(),
+    };
+    Some(format!(
+        "The waits are estimates: the ends of kernels of one collective are up to {} apart{clocks}.",
+        time(ns)
+    ))
 }
 
 impl OneRun<'_> {
@@ -89,22 +110,8 @@ impl OneRun<'_> {
             said.push(not_compared.to_owned());
         }
         said.extend(sentences(&of_group, &groups));
-        let rough_ns = known.matches.iter().map(|found| found.rough_ns).max();
         let waits_ns = longest_ns.unwrap_or_default();
-        let n_calls = known.matches.iter().map(|found| found.calls.len()).sum();
-        if let Some(ns) = rough_ns.filter(|ns| *ns > 0 && changes(*ns, n_calls, waits_ns)) {
-            let clocks = match closest_ends_ns(&known.matches) {
-                Some(closest) if closest.saturating_mul(MUCH_CLOSER) <= ns => format!(
-                    "; little of that is a difference of clocks: those of another kind are {} apart (median)",
-                    time(closest)
-                ),
-                _ => ", and the clocks of the ranks may differ by as much".to_owned(),
-            };
-            said.push(format!(
-                "The waits are estimates: the ends of kernels of one collective are up to {} apart{clocks}.",
-                time(ns)
-            ));
-        }
+        said.extend(reservation(&known.matches, waits_ns));
         let unknown = Some(known.unknown).filter(|of| changes(of.most_ns, of.n, waits_ns));
         said.extend(unknown.and_then(Unknown::sentence).filter(|_| !known.matches.is_empty()));
         if known.n_cut > 0 {
@@ -256,7 +263,7 @@ impl Matched {
         let sum = |of: fn(&Waits) -> i64| others().map(of).sum::<i64>();
         let is_transfer = sum(|waits| waits.transfer_ns) > sum(|waits| waits.exposed_ns);
         let why = match is_transfer {
-            true => "in these collectives, more of its exposed time is transfer",
+            true => "in these collectives the ranks transfer for longer than they wait",
             false => "its own launches come no earlier, so the CPU limits all ranks",
         };
         match most.filter(|ns| ns.saturating_mul(2) < least_waiting) {
@@ -307,16 +314,22 @@ mod tests {
                 unknown: Unknown::default(),
             }
         };
-        let long = of(&[0, 1], &[900, 100, 2_000, 1_500, 1_200]);
-        let short = of(&[0, 1], &[40, 30, 900, 35, 38]);
-        assert_eq!(closest_ends_ns(std::slice::from_ref(&long)), Some(1_200));
-        assert_eq!(closest_ends_ns(&[long.clone(), short.clone()]), Some(38));
-        // Of few calls, of a broadcast, or of some of the ranks, nothing follows.
+        let long = Matches { rough_ns: 2_000, ..of(&[0, 1], &[900, 100, 2_000, 1_500, 1_200]) };
+        let short = of(&[0, 1], &[40, 30, 38, 35, 38]);
+        let said = |all: &[Matches]| reservation(all, 0).expect("it is rough");
+        let of_clocks = "the clocks of the ranks may differ by as much";
+        assert!(said(std::slice::from_ref(&long)).contains(of_clocks), "there is no other kind");
+        let told = said(&[long.clone(), short.clone()]);
+        assert!(told.ends_with("those of another kind are at most 40 ns apart."), "{told}");
+        // Of few calls, of a broadcast, or of other ranks, nothing follows; nor where one is as far apart.
         let few = of(&[0, 1], &[1, 2, 3, 4]);
         let root = Matches { is_broadcast: true, ..short.clone() };
-        assert_eq!(closest_ends_ns(&[long.clone(), few, root]), Some(1_200));
-        let wide = of(&[0, 1, 2], &[900, 100, 2_000, 1_500, 1_200]);
-        assert_eq!(closest_ends_ns(&[wide, short]), Some(2_400));
+        let others = of(&[2, 3], &[40, 30, 38, 35, 38]);
+        let steps = of(&[0, 1], &[40, 30, 900, 35, 38]);
+        for other in [few, root, others, steps] {
+            assert!(said(&[long.clone(), other]).contains(of_clocks));
+        }
+        assert_eq!(reservation(&[short], 0), None);
     }
 
     #[test]

@@ -45,6 +45,8 @@ pub struct RepairReport {
     pub impossible_note: Option<String>,
     /// The worst places, before and after.
     pub places: Vec<Place>,
+    /// Whether there is nothing to say of the file.
+    pub is_whole: bool,
 }
 
 impl RepairReport {
@@ -54,11 +56,15 @@ impl RepairReport {
         let trace = &decoded.trace;
         let text = TextFaults::of(decoded);
         let damaged = !plan.is_identity() || is_damaged_gzip(decoded);
+        let impossible = impossible(trace, plan);
+        let is_whole =
+            !damaged && plan.before.is_clean() && text.is_none() && impossible.is_empty();
         Self {
+            is_whole,
             damaged,
             verdict: verdict(plan, &text, is_damaged_gzip(decoded)),
-            // (In a document the verdict says it all.)
-            predictions: predictions(plan, &text).only_on_page(true),
+            // (In a document the verdict says it all, but what is left.)
+            predictions: predictions(plan, &text).only_on_page(plan.after.is_clean()),
             drops_before: plan.before.drops_v51_v56(),
             drops_after: plan.after.drops_v51_v56(),
             clean_after: plan.after.is_clean(),
@@ -68,7 +74,7 @@ impl RepairReport {
             lanes: lanes(trace, plan).only_on_page(true),
             log: log(trace, plan),
             n_changes: plan.changes().len() as u64,
-            impossible: impossible(trace, plan),
+            impossible,
             impossible_note: impossible_note(plan),
             places: places::worst(trace, plan),
         }
@@ -77,7 +83,7 @@ impl RepairReport {
     /// The report as a chapter; `None` of a file without problems.
     #[must_use]
     pub fn section(&self) -> Option<Section> {
-        if self.verdict == NO_PROBLEMS {
+        if self.is_whole {
             return None;
         }
         let Self {
@@ -95,6 +101,7 @@ impl RepairReport {
             impossible,
             impossible_note,
             places: _,
+            is_whole: _,
         } = self.clone();
         let mut section = Section::new("repair", "Repair");
         section.intro.push(verdict);
@@ -108,13 +115,10 @@ impl RepairReport {
     }
 }
 
-/// The verdict on a file that needs no repair.
-const NO_PROBLEMS: &str = "No problems found. The file opens without loss in Perfetto v51+.";
-
 fn verdict(plan: &RepairPlan, text: &TextFaults, damaged_gzip: bool) -> String {
     let before = &plan.before;
     if plan.is_identity() && before.is_clean() && text.is_none() {
-        return NO_PROBLEMS.to_owned();
+        return "No problems found. The file opens without loss in Perfetto v51+.".to_owned();
     }
     let start = if let Some(reason) = text.refused.map(str::to_owned).or(before.stops.clone()) {
         format!("Perfetto does not read the whole file: {reason}.")

@@ -188,6 +188,7 @@ fn on_device(
     // (What the overlap table advises is of all iterations.)
     let (wall, slices) = judged_by(warm, (gpu, &launches), wall, (&idle, lost));
     let of_warm = warm.map(|warm| WarmSlices { warm, slices: &slices });
+    let in_cold = warm.map(|warm| warm.in_cold(gpu, &launches));
     let facts = Facts {
         gpu,
         places: &places,
@@ -195,7 +196,7 @@ fn on_device(
         arguments: &arguments,
         exposed_ns,
         displaced: &is_displaced,
-        warm: of_warm,
+        in_cold: in_cold.as_deref(),
         zero_ns: *zero_ns,
     };
     let (kernels, merged) = kernel_tables(&facts, &stage_of);

@@ -186,6 +186,8 @@ pub struct Warm {
     pub(crate) windows: Vec<Interval>,
     /// From the first of them to the end of the last iteration on the CPU, without cold ones.
     launching: Vec<Interval>,
+    /// When the cold ones are on the CPU.
+    cold: Vec<Interval>,
     /// Cold ones, and all.
     pub(crate) n_cold: usize,
     pub(crate) n: usize,
@@ -207,7 +209,7 @@ impl Warm {
         // (What an engine launches between its passes belongs to them.)
         let launching = without(&[(from, ends)], &cold);
         let (n_cold, n) = (ranges.n_cold(), ranges.list.len());
-        Some(Self { windows, launching, n_cold, n, begin_cold: ranges.begin_cold() })
+        Some(Self { windows, launching, cold, n_cold, n, begin_cold: ranges.begin_cold() })
     }
 
     /// By GPU slice: whether the warm iterations launched it. One without a launch is theirs if it begins while they run.
@@ -217,6 +219,15 @@ impl Warm {
             None => holds(&self.windows, gpu.slice(at).start_ns),
         };
         (0..gpu.len()).map(is_theirs).collect()
+    }
+
+    /// By GPU slice: whether a cold iteration launched it. One without a launch is theirs if it begins while they run.
+    pub(crate) fn in_cold(&self, gpu: &Gpu<'_>, launches: &Launches) -> Vec<bool> {
+        let began = |at: usize| match launches.of_slice(at) {
+            Some(launch) => gpu.trace.ts_ns(launch),
+            None => gpu.slice(at).start_ns,
+        };
+        (0..gpu.len()).map(|at| holds(&self.cold, began(at))).collect()
     }
 
     /// When the first of them begins, if the cold ones come before it.
@@ -240,6 +251,15 @@ impl Warm {
     /// Warm ones.
     pub(crate) fn n_warm(&self) -> usize {
         self.n - self.n_cold
+    }
+
+    /// "The cold iteration at the beginning has", "The 2 cold iterations have".
+    pub(crate) fn cold_have(&self) -> String {
+        let place = if self.begin_cold { " at the beginning" } else { "" };
+        match self.n_cold {
+            1 => format!("The cold iteration{place} has"),
+            n => format!("The {} cold iterations{place} have", units::count(n as u64)),
+        }
     }
 
     /// "the 5 warm iterations".

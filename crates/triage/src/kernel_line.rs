@@ -18,14 +18,14 @@ pub enum KernelLine {
     Rest(Rest),
 }
 
-/// What several kernels of a stage sum up to. They have no median, place, launch or inputs in common.
+/// What several kernels of a stage sum up to: no median, place, launch or inputs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rest {
     stage: Option<Stage>,
     device: String,
     n_kernels: usize,
     total_ns: i64,
-    warm_ns: Option<i64>,
+    cold_ns: Option<i64>,
     gpu_share_pct: f64,
     share_pct: f64,
     launches: u64,
@@ -50,7 +50,7 @@ impl Rest {
             device: first.device.clone(),
             n_kernels: rows.len(),
             total_ns,
-            warm_ns: first.warm_ns.map(|_| sum(|row| row.warm_ns.unwrap_or_default())),
+            cold_ns: first.cold_ns.map(|_| sum(|row| row.cold_ns.unwrap_or_default())),
             gpu_share_pct: rows.iter().map(|row| row.gpu_share_pct).sum(),
             share_pct: rows.iter().map(|row| row.share_pct).sum(),
             launches,
@@ -69,7 +69,6 @@ impl From<KernelTableRow> for KernelLine {
 }
 
 impl KernelLine {
-    /// A value that kernels and sums have.
     fn either<'a, T>(
         &'a self,
         of_kernel: fn(&'a KernelTableRow) -> T,
@@ -85,16 +84,19 @@ impl KernelLine {
         self.either(|row| row.stage, |rest| rest.stage)
     }
 
+    fn cold_ns(&self) -> Option<i64> {
+        self.either(|row| row.cold_ns, |rest| rest.cold_ns)
+    }
+
     fn device(&self) -> &str {
         self.either(|row| row.device.as_str(), |rest| rest.device.as_str())
     }
 
-    /// A cell that only a single kernel has.
     fn of_kernel<'a>(&'a self, cell: fn(&'a KernelTableRow) -> Cell<'a>) -> Cell<'a> {
         self.either(cell, |_| Cell::missing(OF_REST))
     }
 
-    /// A text that only a single kernel has, or that is not recorded of it: then it is empty.
+    /// A text that only a single kernel has; empty where it is not recorded.
     fn text_of_kernel<'a>(&'a self, text: fn(&'a KernelTableRow) -> &'a str) -> Cell<'a> {
         match self {
             Self::Kernel(row) => text(row).into(),
@@ -117,7 +119,7 @@ pub fn above_cutoff(rows: &[KernelTableRow], cutoff_pct: f64) -> Vec<KernelLine>
     lines
 }
 
-/// Columns that many files leave empty: places beyond the first, and what a second reading of the file fills.
+/// Columns that many files leave empty, because a second reading of the file fills them.
 pub(super) const FROM_ARGUMENTS: &[&str] = &[
     "locations",
     "shapes",
@@ -132,9 +134,6 @@ pub(super) const FROM_ARGUMENTS: &[&str] = &[
     "warps_per_sm",
     "n_launch_configs",
 ];
-
-/// The column of the time in warm iterations.
-pub(super) const WARM: &str = "warm_ns";
 
 const NOT_TOLD: &str = "not recorded";
 
@@ -162,7 +161,6 @@ impl Row for KernelLine {
                 device: Some(&row.device),
                 name: &row.kernel_name,
             }),
-            // A sum of several kernels is none of them.
             Self::Rest(_) => None,
         }
     }
@@ -217,14 +215,11 @@ impl Row for KernelLine {
             Cell::Ns(line.either(|row| row.total_ns, |rest| rest.total_ns))
         }),
         Column {
-            key: WARM,
-            title: "Of it in the warm iterations",
+            key: "cold_ns",
+            title: "Of it in cold iterations",
             unit: Unit::Time,
-            help: "Part of Total that the warm iterations launched: the rest will not come again.",
-            cell: |line| {
-                let warm_ns = line.either(|row| row.warm_ns, |rest| rest.warm_ns);
-                Cell::or_missing(warm_ns, Cell::Ns, "no iteration is cold")
-            },
+            help: "Part of Total that cold iterations launched: what they do once, later ones do not.",
+            cell: |line| Cell::or_missing(line.cold_ns(), Cell::Ns, "no iteration is cold"),
         },
         Column {
             key: "gpu_share_pct",

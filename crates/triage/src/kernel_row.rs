@@ -24,8 +24,8 @@ pub struct KernelTableRow {
     pub family: Family,
     /// Sum of durations.
     pub total_ns: i64,
-    /// Part of the total that the warm iterations launched; `None` where no iteration is cold.
-    pub warm_ns: Option<i64>,
+    /// Part of the total that cold iterations launched; `None` where none is cold.
+    pub cold_ns: Option<i64>,
     /// Total as a percentage of the summed GPU time of the device.
     pub gpu_share_pct: f64,
     /// Total as a percentage of the stage's summed GPU time.

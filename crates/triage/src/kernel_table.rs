@@ -8,7 +8,6 @@ use report::units;
 use trace::{LaunchConfig, StreamId};
 
 use super::arguments::Arguments;
-use super::iterations::WarmSlices;
 use super::kernel_row::KernelTableRow;
 use super::notes::Note;
 use super::site::{Attribution, Confidence, is_convolution};
@@ -39,8 +38,8 @@ pub(crate) struct Facts<'a> {
     pub exposed_ns: &'a [i64],
     /// By GPU slice: whether its name may be another kernel's; empty where none is.
     pub displaced: &'a [bool],
-    /// By GPU slice: whether the warm iterations launched it; `None` where none is cold.
-    pub warm: Option<WarmSlices<'a>>,
+    /// By GPU slice: whether a cold iteration launched it; `None` where none is cold.
+    pub in_cold: Option<&'a [bool]>,
     /// When the first event of the trace begins.
     pub zero_ns: i64,
 }
@@ -94,7 +93,7 @@ pub(crate) fn kernel_table(
 struct Sums {
     durations: Vec<i64>,
     total_ns: i64,
-    warm_ns: i64,
+    cold_ns: i64,
     exposed_ns: i64,
     queue_ns: i64,
     n_queued: i64,
@@ -113,8 +112,8 @@ impl Sums {
             let slice = gpu.slice(at);
             sums.durations.push(slice.dur_ns);
             sums.total_ns = sums.total_ns.saturating_add(slice.dur_ns);
-            if facts.warm.is_some_and(|warm| warm.has(at)) {
-                sums.warm_ns = sums.warm_ns.saturating_add(slice.dur_ns);
+            if facts.in_cold.is_some_and(|cold| cold.get(at) == Some(&true)) {
+                sums.cold_ns = sums.cold_ns.saturating_add(slice.dur_ns);
             }
             let exposed_ns = exposed_ns.get(at).copied().unwrap_or_default();
             sums.exposed_ns = sums.exposed_ns.saturating_add(exposed_ns);
@@ -179,7 +178,7 @@ impl Sums {
             category,
             family: gpu.works[work].family,
             total_ns: self.total_ns,
-            warm_ns: facts.warm.map(|_| self.warm_ns),
+            cold_ns: facts.in_cold.map(|_| self.cold_ns),
             launches: n as u64,
             mean_ns: self.total_ns.saturating_add(launches / 2) / launches,
             p50_ns,

@@ -15,6 +15,7 @@ mod attribution;
 mod autograd;
 mod blocked;
 mod by_op;
+mod cold_work;
 mod collectives;
 mod device;
 mod device_time;

@@ -10,16 +10,16 @@ use report::{Section, Table, units};
 use serde::{Deserialize, Serialize};
 
 use super::arch::ObservedArch;
+use super::cold_work::ColdWork;
 use super::displaced::Displaced;
 use super::framework::FrameworkVote;
 use super::fuse::FuseRow;
 use super::iterations::Warm;
-use super::kernel_line::{FROM_ARGUMENTS, KernelLine, WARM, above_cutoff};
+use super::kernel_line::{FROM_ARGUMENTS, KernelLine, above_cutoff};
 use super::kernel_row::KernelTableRow;
 use super::overlap::{Concurrency, OverlapRow};
 use super::site::Confidence;
 use super::stages::{Stage, StageRow};
-use super::takeaways::WarmWork;
 use super::unrecorded::{Cut, LostCalls};
 use super::wall_stages::StageWall;
 use super::wall_time::{WallRow, WallTimes};
@@ -126,6 +126,9 @@ impl BeforeWindowSum {
 /// How the takeaway on the largest fusion begins.
 pub(super) const TOP_FUSION: &str = "Top fusion candidate";
 
+/// The column of the time in cold iterations.
+const COLD: &str = "cold_ns";
+
 /// What an empty table says.
 const NOTHING: &str = "This trace contains no GPU slices.";
 /// The same where the tables leave all of them out.
@@ -215,8 +218,12 @@ impl TriageReport {
         let lines: Vec<KernelLine> = self.merged.iter().cloned().map(KernelLine::from).collect();
         let table = Table::of("kernels-merged", "Kernels", &lines).without("stage");
         let table = if self.devices().len() > 1 { table } else { table.without("device") };
-        let table = table.without_missing(FROM_ARGUMENTS).without(self.unless_cold_differs());
-        let table = table.summing(&["total_ns", WARM, "launches"]);
+        let table = table.without_missing(FROM_ARGUMENTS).without(if self.cold_differs() {
+            ""
+        } else {
+            COLD
+        });
+        let table = table.summing(&["total_ns", COLD, "launches"]);
         Some(self.of_all(table).when_empty(self.nothing()))
     }
 
@@ -228,12 +235,9 @@ impl TriageReport {
         }
     }
 
-    /// The column of the time in warm iterations, where that differs from the time of all as the number of iterations does.
-    fn unless_cold_differs(&self) -> &'static str {
-        match self.warm.as_ref().and_then(|warm| WarmWork::of(&self.merged, warm)) {
-            Some(_) => "",
-            None => WARM,
-        }
+    /// Whether cold iterations have another share of the GPU time than their number gives them, or kernels of their own.
+    fn cold_differs(&self) -> bool {
+        self.warm.as_ref().is_some_and(|warm| ColdWork::of(&self.merged, warm).is_some())
     }
 
     /// The devices that did anything, in order.
@@ -350,12 +354,12 @@ impl TriageReport {
         let lines = above_cutoff(kernels, cutoff_pct);
         self.of_all(Table::of("kernel-table", "Kernels by stage", &lines))
             .without_missing(FROM_ARGUMENTS)
-            .without(self.unless_cold_differs())
+            .without(if self.cold_differs() { "" } else { COLD })
             // Of one stage and all of it, both shares are the same.
             .without(if several_stages { "" } else { "gpu_share_pct" })
             .summing(&[
                 "total_ns",
-                WARM,
+                COLD,
                 "launches",
                 // Shares sum to the whole of one device, or of one stage.
                 match (self.devices().len() > 1, several_stages) {

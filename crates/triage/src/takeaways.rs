@@ -3,12 +3,12 @@
 mod communication;
 mod composition;
 mod limits;
-mod warm_work;
 
 use catalog::Category;
 use report::units;
 use trace::Trace;
 
+use super::cold_work::ColdWork;
 use super::collectives::Waiting;
 use super::device_time::DeviceTime;
 use super::fuse::FuseRow;
@@ -22,7 +22,6 @@ use timeline::percent;
 
 pub(super) use limits::{BLOCKED_PCT, Limits};
 pub use limits::{LIMITING_SHARE, SLOWED_BY_STACKS};
-pub(super) use warm_work::WarmWork;
 
 /// A share of GPU time from which communication gets a sentence, and a share of the GPU span from which it is lost time, in
 /// percent.
@@ -115,8 +114,8 @@ pub(super) fn takeaways(
     });
     let is_displaced = tables.displaced.as_ref().is_some_and(|found| found.is_much(None));
     let warm = tables.warm.as_ref().map(|(warm, _)| warm);
-    let warm_work = warm.and_then(|warm| WarmWork::of(&tables.merged, warm));
-    if let Some(work) = warm_work.filter(|_| !is_displaced) {
+    let cold_work = warm.and_then(|warm| ColdWork::of(&tables.merged, warm));
+    if let Some(work) = cold_work.filter(|_| !is_displaced) {
         rest.push(work.sentence());
     } else if !first_run && !repeats && !is_idle && !is_displaced {
         let bare_ns = if without_names(coverage).is_some() { coverage.bare_ns } else { 0 };

@@ -77,6 +77,15 @@ pub(crate) fn notes(notes: &[Note]) -> Cell<'static> {
     }
 }
 
+/// A text with its first letter in upper case.
+pub(crate) fn sentence_case(text: &str) -> String {
+    let mut text = text.to_owned();
+    if let Some(first) = text.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,13 +127,4 @@ mod tests {
         assert_eq!(cell.show(), "launched by a graph; Python functions: 3");
         assert_eq!(cell.raw(), "graph-launched; locations:3");
     }
-}
-
-/// A text with its first letter in upper case.
-pub(crate) fn sentence_case(text: &str) -> String {
-    let mut text = text.to_owned();
-    if let Some(first) = text.get_mut(..1) {
-        first.make_ascii_uppercase();
-    }
-    text
 }

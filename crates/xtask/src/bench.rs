@@ -15,7 +15,7 @@ use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
@@ -63,6 +63,7 @@ pub enum Only {
 /// Measures each file, triage of pairs and snapshots; false if a target was missed.
 pub fn bench(workspace: &Workspace, files: &[String], only: Option<Only>) -> Result<bool> {
     if only == Some(Only::Hostile) {
+        ensure!(files.is_empty(), "--hostile takes no file");
         return hostile(workspace);
     }
     let mut files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();

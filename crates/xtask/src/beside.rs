@@ -1,6 +1,7 @@
-//! Steps of `cargo xtask test` that run beside the others: those of the page. A browser waits more than it computes, and a
+//! Steps of `cargo xtask test` that run beside the others: those of the page, and after them the tests of wasm. A browser waits more than it computes, and a
 //! link of a whole program keeps one processor busy. So they run in a process of their own, which is this program again, while
-//! the other steps compile. (Cargo lets both work at a time: the page is built in another folder than the tests.)
+//! the other steps compile. (Cargo lets both work at a time: the page is built in another folder than the tests. What is built for wasm waits for what the tests
+//! build, which is done by then.)
 //!
 //! A folder in `target/xtask/beside` is what the two processes share: what the steps print, their results, and a file that asks
 //! them to stop.

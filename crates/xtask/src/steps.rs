@@ -220,15 +220,15 @@ fn run_all(workspace: &Workspace, steps: &[&Step]) -> Result<Vec<Done>> {
     if !run_in_order(workspace, &first, &mut done, || Ok(false))? {
         return Ok(done);
     }
-    let (page, cargo): (Vec<&Step>, Vec<&Step>) =
+    let (others, cargo): (Vec<&Step>, Vec<&Step>) =
         rest.iter().partition(|step| step.place == Place::Beside);
-    let is_beside = !page.is_empty() && !cargo.is_empty();
+    let is_beside = !others.is_empty() && !cargo.is_empty();
     prepare(workspace, &rest, is_beside)?;
     if !is_beside {
         run_in_order(workspace, &rest, &mut done, || Ok(false))?;
         return Ok(done);
     }
-    let names: Vec<&str> = page.iter().map(|step| step.name).collect();
+    let names: Vec<&str> = others.iter().map(|step| step.name).collect();
     let running = beside::start(workspace, &names)?;
     let one_failed = || Ok(running.results()?.iter().any(ends));
     if !run_in_order(workspace, &cargo, &mut done, one_failed)? {

@@ -261,6 +261,7 @@ pub fn plan(report: RepairReport, damage: &News, clip_impossible: bool) -> Plan 
         impossible,
         impossible_note,
         places,
+        is_whole: _,
     } = report;
     Plan {
         damaged,

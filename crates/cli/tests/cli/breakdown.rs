@@ -12,6 +12,24 @@ fn markdown() {
 }
 
 #[test]
+fn a_kernel_of_impossible_length_is_told_where_nothing_is_repaired() {
+    // It is around the next one of its stream, which Perfetto shows.
+    let kernel = |name: &str, at: u32, dur: u32| {
+        format!(
+            r#"{{"ph":"X","cat":"kernel","name":"{name}","pid":0,"tid":7,"ts":{at},"dur":{dur},"args":{{"device":0,"stream":7}}}}"#
+        )
+    };
+    let said = |first: u32| {
+        let folder = Folder::new("endless");
+        let (first, second) = (kernel("k1", 20, first), kernel("k2", 320, 100));
+        folder.write("run.json", format!(r#"{{"traceEvents":[{first},{second}]}}"#));
+        folder.run(&["breakdown", "run.json"]).done().stdout
+    };
+    assert!(said(100_000).contains("runs far past the next start"), "{}", said(100_000));
+    assert!(!said(100).contains("## Repair"));
+}
+
+#[test]
 fn json_has_the_figures_of_the_trace() {
     let folder = Folder::new("figures");
     folder.write("run.json", sound());

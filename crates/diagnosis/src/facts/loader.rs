@@ -7,7 +7,7 @@ use host::HostSlice;
 use host::class::Class;
 use host::slices::ThreadId;
 use timeline::batches::taken_over_ns;
-use timeline::intervals::{Interval, both, holds, length, touching, union, without};
+use timeline::intervals::{Interval, both, holds, length, length_within, union, without};
 use trace::TrackId;
 
 use super::Device;
@@ -49,13 +49,15 @@ impl<'f> Device<'f> {
             let mut waits: Vec<Interval> = waits.collect();
             trace::sort(&mut waits);
             let idle = without(&without(&window, &busy), &loads);
-            let of_each = loads.iter().map(|load| {
-                let next = waits.partition_point(|(start_ns, _)| *start_ns < load.1);
-                let after = (load.1, waits.get(next).map_or(i64::MAX, |(_, end_ns)| *end_ns));
-                let during_ns = length(&both(touching(&busy, *load), &[*load]));
-                during_ns.min(length(&both(touching(&idle, after), &[after])))
+            // (Loaders before one wait share the idle time before it.)
+            let wait = |load: &Interval| waits.partition_point(|(start_ns, _)| *start_ns < load.1);
+            let of_wait = loads.chunk_by(|a, b| wait(a) == wait(b)).map(|own| {
+                let (Some(first), Some(last)) = (own.first(), own.last()) else { return 0 };
+                let until_ns = waits.get(wait(last)).map_or(i64::MAX, |(_, end_ns)| *end_ns);
+                let during = own.iter().map(|load| length_within(&busy, *load));
+                during.sum::<i64>().min(length_within(&idle, (first.1, until_ns)))
             });
-            let sum_ns = of_each.fold(0, i64::saturating_add).min(length(&idle));
+            let sum_ns = of_wait.fold(0, i64::saturating_add);
             earlier_ns = earlier_ns.saturating_add(sum_ns);
         }
         earlier_ns

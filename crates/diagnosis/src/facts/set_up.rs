@@ -30,20 +30,18 @@ impl Sets {
     pub fn clause(self) -> &'static str {
         match self {
             Self::TorchCompile => "torch.compile compiles",
-            Self::Captures => "graphs are captured",
+            Self::Captures => "graphs are prepared and captured",
             Self::TorchScript => "TorchScript compiles",
             Self::Extensions => "PyTorch builds or loads extensions",
             Self::Imports => "Python imports modules",
         }
     }
-}
 
-impl Sets {
     /// The same at the begin of a sentence.
     #[must_use]
     pub fn sentence(self) -> &'static str {
         match self {
-            Self::Captures => "Graphs are captured",
+            Self::Captures => "Graphs are prepared and captured",
             // (Names of programs keep their letters.)
             other => other.clause(),
         }

@@ -278,21 +278,20 @@ impl Iterations {
         if self.n_cold() == 0 {
             list = list.without("cold");
         }
-        // (Of one class of few iterations, the next table has them all.)
+        // (Of one class of few iterations, and of one iteration, the next table says it all.)
         let is_told = self.classes.len() == 1 && self.list.len() <= PREVIEW as usize;
-        let classes = Table::of("iteration_classes", "Classes of iterations", &self.classes);
-        let classes = classes.only_on_page(is_told);
-        let classes = classes.without_missing(&[
-            "gpu_p50_ns",
-            "gpu_p90_ns",
-            "gpu_p95_ns",
-            "gpu_p99_ns",
-            "p90_ns",
-            "p95_ns",
-            "p99_ns",
-            "std_ns",
-        ]);
-        // (Of one iteration the classes say what the table of iterations says.)
+        let classes = Table::of("iteration_classes", "Classes of iterations", &self.classes)
+            .only_on_page(is_told)
+            .without_missing(&[
+                "gpu_p50_ns",
+                "gpu_p90_ns",
+                "gpu_p95_ns",
+                "gpu_p99_ns",
+                "p90_ns",
+                "p95_ns",
+                "p99_ns",
+                "std_ns",
+            ]);
         section.tables = if self.list.len() > 1 { vec![classes, list] } else { vec![list] };
         section
     }

@@ -2,6 +2,7 @@
 
 use report::units::{count, plural, time};
 
+use super::between_graphs::captured_again;
 use crate::facts::Sets;
 use crate::{Confidence, Facts, Finding, Level, Rule};
 use host::class::Class;
@@ -29,7 +30,8 @@ pub(crate) fn clause_of(named: &str) -> Option<&'static str> {
 fn evidence(sets: Sets) -> &'static str {
     match sets {
         Sets::TorchScript => "cpu_ops",
-        Sets::TorchCompile | Sets::Captures | Sets::Extensions | Sets::Imports => "python",
+        Sets::Captures => "runtime",
+        Sets::TorchCompile | Sets::Extensions | Sets::Imports => "python",
     }
 }
 
@@ -53,8 +55,12 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             continue;
         }
         // (Where that happens again and again, it has a finding of its own.)
-        let is_again = || facts.devices().any(|device| device.captures_again().is_some());
-        if sets == Sets::Captures && is_again() {
+        let is_again = || {
+            let mut again = facts.devices().map(|device| captured_again(facts, &device));
+            again.any(|found| found.is_some())
+        };
+        // (In a trace of captures, triage says it.)
+        if sets == Sets::Captures && (facts.is_capture() || is_again()) {
             continue;
         }
         found.push(
@@ -67,9 +73,9 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 Sets::Imports => Level::of_share(ns as f64 / facts.wall_ns().max(1) as f64),
                 _ => Level::Medium,
             })
-            // (No event says that TorchScript compiles.)
+            // (No event says that TorchScript compiles, or that a capture is prepared.)
             .confidence(match sets {
-                Sets::TorchScript => Confidence::Medium,
+                Sets::TorchScript | Sets::Captures => Confidence::Medium,
                 _ => Confidence::High,
             })
             .means(match sets {

@@ -142,15 +142,11 @@ fn to_optimizer(run: &Run<'_>) -> Option<Vec<HostSlice>> {
 
 /// Several optimizers step one after the other in one iteration: steps with next to no launch between them become one.
 fn one_an_iteration(run: &Run<'_>, steps: Vec<HostSlice>) -> Vec<HostSlice> {
-    let mut launches: Vec<i64> =
-        run.gpu.linked().filter_map(|one| Some(one.launch?.start_ns)).collect();
-    trace::sort(&mut launches);
-    let n_between = |from: i64, to: i64| {
-        launches.partition_point(|at| *at < to) - launches.partition_point(|at| *at < from)
-    };
-    let per_step = launches.len() / steps.len().max(1);
+    let launches = Launched::of(run);
+    let per_step = launches.0.len() / steps.len().max(1);
     let goes_on = |last: &HostSlice, step: &HostSlice| {
-        !launches.is_empty() && n_between(last.end_ns, step.start_ns) * BETWEEN <= per_step
+        let n = launches.between(last.end_ns, step.start_ns);
+        !launches.0.is_empty() && n * BETWEEN <= per_step
     };
     let mut merged: Vec<HostSlice> = Vec::with_capacity(steps.len());
     for step in steps {
@@ -185,27 +181,40 @@ fn repeated(run: &Run<'_>) -> Option<Vec<HostSlice>> {
         let last = covered.last().map_or(0, |(_, end)| *end);
         length(&covered) as f64 >= TILES * (last - first) as f64 && is_disjoint(own)
     };
+    let launches = Launched::of(run);
     let of_families = families.into_values().flat_map(|own| counted(run, own)).map(outermost);
     let fit = of_families.filter(|own| {
-        own.len() >= FEWEST && tiles(own) && is_most(run, own) && are_alike(run, own)
+        own.len() >= FEWEST && tiles(own) && is_most(run, own) && are_alike(&launches, own)
     });
     fit.max_by_key(|own| own.iter().map(HostSlice::dur_ns).sum::<i64>())
 }
 
 /// Whether half of the ranges launch about as much as the median one. Numbers may name the parts of one iteration, which differ in that.
-fn are_alike(run: &Run<'_>, own: &[HostSlice]) -> bool {
-    let mut starts: Vec<i64> =
-        run.gpu.linked().filter_map(|one| one.launch).map(|call| call.start_ns).collect();
-    trace::sort(&mut starts);
-    let launched = |slice: &HostSlice| {
-        let before = |ns: i64| starts.partition_point(|start_ns| *start_ns < ns);
-        before(slice.end_ns).saturating_sub(before(slice.start_ns))
-    };
+fn are_alike(launches: &Launched, own: &[HostSlice]) -> bool {
+    let launched = |slice: &HostSlice| launches.between(slice.start_ns, slice.end_ns);
     let mut counts: Vec<usize> = own.iter().map(launched).collect();
     trace::sort(&mut counts);
     let Some(median) = counts.get(counts.len().saturating_sub(1) / 2) else { return false };
     let is_alike = |n: &&usize| **n <= ALIKE * median && *median <= ALIKE * **n;
     2 * counts.iter().filter(is_alike).count() >= counts.len()
+}
+
+/// When the calls begin that launch the work of a run, in order.
+struct Launched(Vec<i64>);
+
+impl Launched {
+    fn of(run: &Run<'_>) -> Self {
+        let mut all: Vec<i64> =
+            run.gpu.linked().filter_map(|one| Some(one.launch?.start_ns)).collect();
+        trace::sort(&mut all);
+        Self(all)
+    }
+
+    /// How many begin from one moment to another.
+    fn between(&self, from: i64, to: i64) -> usize {
+        let before = |ns: i64| self.0.partition_point(|at| *at < ns);
+        before(to).saturating_sub(before(from))
+    }
 }
 
 /// Ranges of one name but for its numbers: all of them where the numbers count, else those of each name by itself. Numbers that count come
@@ -279,6 +288,19 @@ fn is_most(run: &Run<'_>, own: &[HostSlice]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_of_one_iteration_that_launch_different_work_are_no_iterations() {
+        let range = |from: i64| HostSlice { row: 0, start_ns: from, end_ns: from + 100 };
+        let alike = |counts: [i64; 3]| {
+            let starts =
+                (0..).zip(counts).flat_map(|(nth, n)| (0..n).map(move |at| nth * 100 + at));
+            are_alike(&Launched(starts.collect()), &[range(0), range(100), range(200)])
+        };
+        assert!(alike([10, 12, 9]));
+        assert!(alike([90, 12, 12]), "a prefill and two decodes");
+        assert!(!alike([9, 29, 90]));
+    }
 
     #[test]
     fn a_class_is_a_stage_or_a_name_without_numbers() {

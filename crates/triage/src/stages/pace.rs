@@ -106,7 +106,7 @@ impl Stages {
         });
         let told = 2 * waits.len() >= n_kernels;
         let (mut own_ns, mut late) = (extent.busy_ns, Vec::new());
-        // (What comes before its first kernel is no time of the stage.)
+        // (While the loader runs or libraries are set up, a stage cannot launch.)
         let others = union([loader, set_up].concat());
         for gap in &gaps.all {
             if gap.next.is_some_and(|at| self.stage(at) == stage) && !gaps.is_pause(gap) {
