@@ -1,11 +1,12 @@
 //! Kernels by name, over all stages.
 
 use catalog::{Category, Family, RawKind};
-use report::{Cell, Column, Row, Unit};
+use report::{Cell, Column, Row, Unit, units};
 use serde::Serialize;
 use trace::StreamId;
 
 use crate::{columns, words};
+use timeline::before_window::{BeforeWindow, is_much};
 use timeline::gpu::Gpu;
 use timeline::median;
 use timeline::percent;
@@ -198,10 +199,43 @@ impl Row for KernelRow {
     ];
 }
 
+/// The sentence about work from before the window, if tables with these kernels include it and it is much of their time.
+pub(crate) fn included(before: &BeforeWindow, kernels: &[KernelRow]) -> Option<String> {
+    if kernels.iter().all(|row| row.before_window_launches == 0) {
+        return None;
+    }
+    let all_ns = kernels.iter().fold(0_i64, |sum, row| sum.saturating_add(row.total_ns));
+    let own_ns = before.kernel_ns.saturating_add(before.memory_ns);
+    if !is_much(own_ns, all_ns) {
+        return None;
+    }
+    let n = before.n_kernels.saturating_add(before.n_memory_ops);
+    Some(format!(
+        "Includes {} ({}) launched before profiling started; triage excludes {} by default.",
+        units::plural(n, "GPU slice", "GPU slices"),
+        units::time(own_ns),
+        if n == 1 { "it" } else { "them" },
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use crate::{Options, analyze};
     use fixture::{Fixture, kernel, slice};
+
+    #[test]
+    fn work_of_before_the_recording_is_told_from_a_twentieth_of_the_time_on() {
+        let said = |early_ns: i64| {
+            let mut fixture = Fixture::default();
+            fixture.push(kernel("early").at(0, early_ns).link(7));
+            fixture.push(slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).at(10_000, 10).link(1));
+            fixture.push(kernel("k").at(20_000, 1_000_000).link(1));
+            let sections = analyze(&fixture.finish(), &Options::default()).sections();
+            let said = sections.iter().flat_map(|section| &section.intro);
+            said.filter(|text| text.starts_with("Includes 1 GPU slice")).count()
+        };
+        assert_eq!((said(9_000), said(90_000)), (0, 1), "one chapter says it");
+    }
 
     #[test]
     fn statistics_are_of_real_launches() {

@@ -96,6 +96,12 @@ pub fn analyze(trace: &Trace, options: &Options) -> TraceReport {
 const PREVIEW: u32 = 25;
 
 impl TraceReport {
+    /// That tables of GPU work include what was launched before the recording, in a sentence, where that is much of their time.
+    #[must_use]
+    pub fn included(&self) -> Option<String> {
+        kernels::included(&self.overview.before_window, &self.kernels)
+    }
+
     /// The report as chapters, for the page and for Markdown.
     #[must_use]
     pub fn sections(&self) -> Vec<Section> {
@@ -113,7 +119,8 @@ impl TraceReport {
 
         vec![
             overview_section(overview, devices, streams, steps),
-            breakdown_section(categories, families, matrix),
+            // (One chapter says so: the tables of the other have the column.)
+            breakdown_section(self.included(), categories, families, matrix),
             kernels_section(kernels),
             steps_section(steps, step_facts),
         ]
@@ -153,6 +160,7 @@ fn overview_section(
 
 /// What the GPU did, by the kinds of its kernels.
 fn breakdown_section(
+    included: Option<String>,
     categories: &[CategoryRow],
     families: &[FamilyRow],
     matrix: &[MatrixRow],
@@ -168,6 +176,7 @@ fn breakdown_section(
     }
     let summed = ["n_slices", "total_ns", "share_pct"];
     let nothing = "This trace contains no GPU slices.";
+    breakdown.intro.extend(included);
     breakdown.tables.push(
         Table::of("categories", "Categories, from kernel names", categories)
             .summing(&summed)

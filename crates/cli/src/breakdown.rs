@@ -53,9 +53,12 @@ fn of_trace(path: &Path, arguments: &Arguments) -> Result<String> {
     takeaways.intro.clone_from(&found.takeaways);
     let mut sections = analyses.sections();
     if !takeaways.intro.is_empty() {
-        // (They say what takes the time; the table of figures has the busy share.)
+        // (They say what takes the time; the table of figures has the busy share, and what was launched before the recording.)
+        let included = analyses.included();
         for section in &mut sections {
-            section.intro.retain(|sentence| *sentence != analyses.overview.verdict);
+            section.intro.retain(|sentence| {
+                *sentence != analyses.overview.verdict && Some(sentence) != included.as_ref()
+            });
         }
         sections.insert(0, takeaways);
     }

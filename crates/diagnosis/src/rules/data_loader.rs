@@ -84,7 +84,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                     .level(Level::of_share(share))
                     .on(device.name)
                     .bound(saved_ns)
-                    .means(format!("{hides}{receives}{}{} {}", if is_more { LAUNCHES } else { "" }, device.where_it_waits(), next(facts, &device)).trim())
+                    .means(format!("{hides}{receives}{}{}", if is_more { LAUNCHES } else { "" }, next(facts, &device)).trim())
                     .with("wall", "GPU idle while the data loader runs", time(idle_ns)),
             )
         })
