@@ -55,6 +55,19 @@ const EARLIER: Gates = Gates {
 /// Code of the user on a GPU, whatever launches it.
 const GPU_CODE: Gates = Gates { platforms: KNOWN_GPU, stacks: OWN_CODE, ..OPEN };
 
+/// Where SGLang can use FlashInfer's all-reduce with norm.
+const SGLANG_ALLREDUCE: Gates = Gates {
+    platforms: &[Platform::Cuda],
+    stacks: &[Stack::Sglang],
+    runs: INFERENCE,
+    norms: &[Norm::Rms],
+    parts: NOT_GENERATED,
+    // Hopper and Blackwell; batches of at most 2048 tokens (layers/communicator.py).
+    sm: Some((90, 103)),
+    most_tokens: Some(2048),
+    ..OPEN
+};
+
 /// Every remedy.
 pub(super) const REMEDIES: &[Remedy] = &[
     Remedy {
@@ -353,18 +366,7 @@ pub(super) const REMEDIES: &[Remedy] = &[
         why: "FlashInfer's all-reduce kernel norms its result on the way. It replaces the all-reduce, too; the bound does not count \
               what that saves or costs.",
         check: "In a new trace, allreduce_fusion_kernel replaces the all-reduce and the norm.",
-        gates: Gates {
-            platforms: &[Platform::Cuda],
-            stacks: &[Stack::Sglang],
-            runs: INFERENCE,
-            norms: &[Norm::Rms],
-            parts: NOT_GENERATED,
-            // Hopper and Blackwell; batches of at most 2048 tokens (layers/communicator.py).
-            sm: Some((90, 103)),
-            most_tokens: Some(2048),
-            asks_flashinfer: Some(false),
-            ..OPEN
-        },
+        gates: Gates { asks_flashinfer: Some(false), ..SGLANG_ALLREDUCE },
     },
     Remedy {
         id: "sglang-allreduce-norm-unavailable",
@@ -373,17 +375,7 @@ pub(super) const REMEDIES: &[Remedy] = &[
         why: "SGLang asks whether it is available (is_flashinfer_allreduce_unavailable), and no kernel of it runs. It would replace the \
               all-reduce, too; the bound does not count what that saves or costs.",
         check: "In a new trace, allreduce_fusion_kernel replaces the all-reduce and the norm.",
-        gates: Gates {
-            platforms: &[Platform::Cuda],
-            stacks: &[Stack::Sglang],
-            runs: INFERENCE,
-            norms: &[Norm::Rms],
-            parts: NOT_GENERATED,
-            sm: Some((90, 103)),
-            most_tokens: Some(2048),
-            asks_flashinfer: Some(true),
-            ..OPEN
-        },
+        gates: Gates { asks_flashinfer: Some(true), ..SGLANG_ALLREDUCE },
     },
     Remedy {
         id: "aiter-allreduce-norm",
