@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
 import { drop, launch } from "./harness.mjs";
-import { PATIENCE, dropped, example, exampleEvents, id, settled, view } from "./page.mjs";
+import { PATIENCE, dropped, example, exampleEvents, hears, id, settled, view } from "./page.mjs";
 
 let browser;
 before(async () => { browser = await launch(); });
@@ -26,7 +26,7 @@ async function opened(address) {
 
 /// Selects a slice of the timeline with the arrow keys, and its time.
 async function selectRange(page) {
-  await id(page, "surface-over").waitFor(PATIENCE);
+  await hears(page, "over");
   await id(page, "surface-over").focus();
   await page.keyboard.press("ArrowRight");
   await id(page, "chapter-slice").waitFor(PATIENCE);

@@ -97,6 +97,14 @@ export async function until(isTrue, what, { timeout = PATIENCE.timeout, every = 
 /// Gives the page time, in ms, for what it must not do, or for what it shows nothing of.
 export const meanwhile = (page, ms = 500) => page.waitForTimeout(ms);
 
+/// Waits until a picture that a worker draws hears what a person does: where a rendering takes long, the browser does other things between
+/// that and this. (Its canvas is handed over in the same moment, and is 300 px wide until the worker knows better.)
+export async function hears(page, name) {
+  await id(page, `surface-${name}`).first().waitFor(PATIENCE);
+  await page.waitForFunction((name) =>
+    [...document.querySelectorAll(`[data-testid=surface-${name}]`)].every((canvas) => canvas.width !== 300), name, PATIENCE);
+}
+
 /// Waits until a picture that a worker draws is there, with more than a background and a frame, and is the same in two looks at it.
 export async function drawn(page, selector = "canvas.lanes", nth = 0) {
   let before;
