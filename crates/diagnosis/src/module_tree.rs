@@ -167,13 +167,15 @@ fn places(
     let forward_of = |at: usize| {
         let row = ops.slices.get(at)?.row;
         let link = links.binary_search_by_key(&row, |(backward, _)| *backward).ok()?;
-        let forward = links.get(link)?.1;
+        links.get(link).map(|(_, forward)| *forward)
+    };
+    let place_of = |forward: Row| {
         let place = by_row.binary_search_by_key(&forward, |(row, _)| *row).ok()?;
         by_row.get(place).map(|(_, at)| *at)
     };
     let direct: Vec<Option<Place>> = found.clone();
     for (at, place) in found.iter_mut().enumerate().filter(|(_, place)| place.is_none()) {
-        let linked = ops.chain(at).find_map(forward_of);
+        let linked = ops.chain(at).find_map(forward_of).flatten().and_then(place_of);
         *place = linked.and_then(|forward| direct[forward]).map(|(path, _)| (path, true));
     }
     found

@@ -10,6 +10,10 @@
 //! Numbers count within one thread of one process. `Fwd thread id` is a count of PyTorch's own, not a `tid`: which
 //! thread it means is what the arrows say, else the one thread of the process that has most of the numbers. Where two
 //! have equally many, no line is given.
+//!
+//! The sum of two gradients belongs to no op of the forward pass: the engine adds what two nodes give for a tensor that was
+//! used twice, in the op that evaluates the second of them. What else is launched there (a sum over what was broadcast, a
+//! conversion of the result) is the node's.
 
 use std::collections::BTreeMap;
 
@@ -26,6 +30,8 @@ const MOST_THREADS: usize = 64;
 pub(crate) struct Autograd {
     /// (backward op, forward op), by the first.
     pub(super) links: Vec<(Row, Row)>,
+    /// Ops that add gradients: what lies around them has no part in them. Sorted.
+    sums: Vec<Row>,
 }
 
 /// A number within a process, and the thread, start and row of an op of the forward pass that has it.
@@ -43,7 +49,7 @@ impl Autograd {
             links.extend(found);
             trace::sort(&mut links);
         }
-        Self { links }
+        Self { links, sums: sums(ops) }
     }
 
     /// Where the innermost op of the backward pass that is open on `track` at `ts_ns` came from: that op, and the one of
@@ -60,10 +66,13 @@ impl Autograd {
         let mut at = ops.innermost(track, ts_ns)?;
         for _ in 0..DEPTH {
             let row = ops.rows[at];
-            if ops.is_open(at, ts_ns)
-                && let Some(forward) = find(&self.links, row)
-            {
-                return Some((row, forward));
+            if ops.is_open(at, ts_ns) {
+                if let Some(forward) = find(&self.links, row) {
+                    return Some((row, forward));
+                }
+                if self.sums.binary_search(&row).is_ok() {
+                    return None;
+                }
             }
             at = ops.around(at)?;
         }
@@ -71,12 +80,38 @@ impl Autograd {
     }
 }
 
-/// Ops of the backward pass, each with the op of the forward pass that it belongs to; sorted by the first.
+/// Ops of the backward pass, each with the op of the forward pass that it belongs to; sorted by the first. The sum of two
+/// gradients has none, and does not belong to what lies around it.
 #[must_use]
-pub fn backward_links(trace: &Trace, details: Option<&Details>) -> Vec<(Row, Row)> {
+pub fn backward_links(trace: &Trace, details: Option<&Details>) -> Vec<(Row, Option<Row>)> {
     let recorded = timeline::recorded::recorded(trace);
     let ops = Nest::of(trace, |row| *recorded.of(trace, row) == timeline::recorded::Recorded::Op);
-    Autograd::of(trace, &ops, details).links
+    let Autograd { links, sums } = Autograd::of(trace, &ops, details);
+    let linked = links.into_iter().map(|(backward, forward)| (backward, Some(forward)));
+    let mut found: Vec<(Row, Option<Row>)> =
+        linked.chain(sums.into_iter().map(|sum| (sum, None))).collect();
+    found.sort_unstable();
+    found
+}
+
+/// How the names of ops begin in which the engine evaluates a node (`torch/csrc/autograd/engine.cpp`).
+const EVALUATES: &str = "autograd::engine::evaluate_function";
+/// What adds gradients (`torch/csrc/autograd/input_buffer.cpp`). It is called by the engine itself, and by no node.
+const ADDS: [&str; 2] = ["aten::add_", "aten::add"];
+
+/// The ops that add gradients, sorted.
+fn sums(ops: &Nest<'_>) -> Vec<Row> {
+    let trace = ops.trace;
+    let adds = trace.strings.marked(&|name| ADDS.contains(&name));
+    let evaluates = |row: Row| trace.name_text(row).starts_with(EVALUATES);
+    let is_sum = |at: usize| {
+        adds[trace.name(ops.rows[at]).0 as usize]
+            && ops.around(at).is_some_and(|around| evaluates(ops.rows[around]))
+    };
+    let mut found: Vec<Row> =
+        (0..ops.rows.len()).filter(|at| is_sum(*at)).map(|at| ops.rows[at]).collect();
+    found.sort_unstable();
+    found
 }
 
 fn find(links: &[(Row, Row)], backward: Row) -> Option<Row> {
@@ -247,6 +282,32 @@ mod tests {
         let expected = [None, None, None, None, Some(1), None, None];
         assert_eq!(forward_ops(&ops, &[], true), expected);
         assert_eq!(forward_ops(&ops, &[], false), [None; 7]);
+    }
+
+    #[test]
+    fn the_sum_of_two_gradients_belongs_to_no_op_of_the_forward_pass() {
+        let mut fixture = Fixture::default();
+        let ops = [
+            ("aten::addmm", 11, 0, 50),
+            ("autograd::engine::evaluate_function: AddmmBackward0", 12, 100, 90),
+            ("AddmmBackward0", 12, 110, 20),
+            ("aten::add_", 12, 115, 10),
+            ("aten::sum", 12, 140, 10),
+            ("aten::add_", 12, 160, 20),
+        ];
+        for (name, tid, at, dur) in ops {
+            fixture.push(slice("cpu_op", name).at(at, dur).on(1, tid));
+        }
+        let trace = fixture.finish();
+        let ops_of = recorded(&trace);
+        let nest = Nest::of(&trace, |row| *ops_of.of(&trace, row) == Recorded::Op);
+        let sequence = |forward_thread| Sequence { number: 4, forward_thread };
+        let sequences = vec![(0, sequence(0)), (1, sequence(1)), (2, sequence(1))];
+        let details = Details { sequences, ..Details::default() };
+        let found = Autograd::of(&trace, &nest, Some(&details));
+        let of = |row, ts_ns| found.forward_of(&nest, trace.track(row), ts_ns);
+        assert_eq!((of(3, 120), of(4, 145), of(5, 165)), (Some((2, 0)), Some((1, 0)), None));
+        assert_eq!(backward_links(&trace, Some(&details)), [(1, Some(0)), (2, Some(0)), (5, None)]);
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub(super) fn slices_of_nodes(gpu: &Gpu<'_>, launches: &Launches, gone: &[u32]) 
         let n_gone = own.iter().filter(|(.., gone)| *gone).count();
         n_gone > 0 && 2 * n_gone >= own.len()
     };
-    let nodes = links.into_iter().filter(|(_, forward)| is_gone(*forward));
+    let nodes = links.into_iter().filter(|(_, forward)| forward.is_some_and(is_gone));
     let own = nodes.flat_map(|(backward, _)| within(backward)).filter(|(.., gone)| !gone);
     let mut found: Vec<u32> = own.map(|(_, _, at, _)| *at).collect();
     trace::sort(&mut found);

@@ -243,7 +243,8 @@ fn products_of_one_input_are_told_by_what_their_ops_were_called_with() {
 #[test]
 fn lines_of_the_forward_pass_are_those_that_another_program_finds() {
     for (name, own_ns, forward_ns) in [
-        ("mi300_resnet_training", 10_867_900, 9_098_508),
+        // (24 sums of gradients, 102,896 ns, belong to no line.)
+        ("mi300_resnet_training", 10_867_900, 9_098_508 - 102_896),
         ("normalization_layers", 496_098, 478_928),
         // No stacks were recorded.
         ("nccl", 0, 0),
