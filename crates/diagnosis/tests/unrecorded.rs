@@ -77,6 +77,24 @@ fn one_long_pause_is_told_by_its_place_in_the_file() {
 }
 
 #[test]
+fn pieces_of_one_gap_between_many_ops_are_told_as_that_gap() {
+    let with = |n: i64| {
+        let mut fixture = rounds(&[MS, 60 * MS, MS], |_| "aten::cat");
+        // Ops of 0.5 ms, evenly in the gap of 60 ms.
+        for at in (1..=n).map(|nth| 17 * MS + 24_000 + nth * (60 * MS / (n + 1)) - MS / 4) {
+            fixture.push(slice("cpu_op", "aten::item").at(at, MS / 2).on(1, 1));
+        }
+        unrecorded(&diagnosis(fixture)).unwrap().observation.clone()
+    };
+    let said = with(30);
+    let expected = "in one gap of 60.0 ms that begins 17.0 ms into the file, between the ends and starts of ops and calls, such as 30 of \
+                    aten::item.";
+    assert!(said.ends_with(expected), "{said}");
+    // Few pieces are pauses as others are.
+    assert!(!with(5).contains("one gap"), "{}", with(5));
+}
+
+#[test]
 fn what_explains_a_pause_is_told_instead() {
     let with = |category: &'static str, name: &'static str| {
         let mut fixture = rounds(&[20 * MS, 20 * MS], |_| "aten::cat");
