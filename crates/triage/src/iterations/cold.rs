@@ -1,6 +1,7 @@
 //! Cold iterations: those at the beginning of their class that set things up.
 //!
-//! An iteration is cold if it takes more than 1.5 times the median of at least three later ones of its class, or if it is no shorter than
+//! An iteration is cold if it takes more than 1.5 times the median of at least three later ones of its class, and hardly one of them takes as
+//! long for the same work, or if it is no shorter than
 //! that and code is loaded or memory allocated for 10% of it while the device waits, twice as long as in the median one of the later.
 //! Only leading ones are: nothing in the middle is left out.
 //!
@@ -16,6 +17,11 @@ use crate::{WallPart, WallTimes};
 
 /// So much longer than the later ones is a cold one.
 const LONGER: f64 = 1.5;
+/// A later one is as long if it is so many times shorter at most, and does the same work if its GPU work takes as long as this; one in so many
+/// of them may be as long, for another reason.
+const AS_LONG: f64 = 1.1;
+const SAME_WORK: f64 = 1.25;
+const SELDOM: usize = 20;
 /// So many later ones are needed.
 const LATER: usize = 3;
 /// So many later ones are looked at.
@@ -69,7 +75,12 @@ pub(super) fn mark(list: &mut [Range], times: Option<&WallTimes>) {
                 values
             };
             let later = (of(|(dur_ns, _)| dur_ns), of(|(_, set_up_ns)| set_up_ns));
-            let Some(cold) = cold(figures[*at], &later) else { break };
+            let alike = own[place + 1..].iter().take(MOST).filter(|other| {
+                let (one, other) = (list[*at].compute_ns as f64, list[**other].compute_ns as f64);
+                one <= SAME_WORK * other && other <= SAME_WORK * one
+            });
+            let alike: Vec<i64> = alike.map(|at| figures[*at].0).collect();
+            let Some(cold) = cold(figures[*at], &later, &alike) else { break };
             list[*at].cold = Some(cold);
         }
     }
@@ -96,16 +107,25 @@ fn others(list: &[Range], own: &[usize]) -> usize {
     (0..own.len()).take_while(|place| is_other(*place) == Some(true)).count()
 }
 
-/// Whether an iteration is cold, by its own duration and what it sets up, and those of later ones of its class; both sorted.
-fn cold((dur_ns, own_ns): (i64, i64), (later, set_up): &(Vec<i64>, Vec<i64>)) -> Option<Cold> {
+/// Whether an iteration is cold, by its own duration and what it sets up, and those of later ones of its class, both sorted; and by the
+/// durations of those that do the same work, in their order.
+fn cold(
+    (dur_ns, own_ns): (i64, i64),
+    (later, set_up): &(Vec<i64>, Vec<i64>),
+    alike: &[i64],
+) -> Option<Cold> {
     if later.len() < LATER {
         return None;
     }
     let middle = (later.len() - 1) / 2;
     let (median, later_ns) = (*later.get(middle)?, *set_up.get(middle)?);
-    // (What half of the later ones take, too, is no start.)
-    let as_long = later.iter().filter(|ns| **ns as f64 * LONGER > dur_ns as f64).count();
-    if dur_ns as f64 > LONGER * median as f64 && as_long * 2 < later.len() {
+    // (What half of the later ones take, too, is no start; nor is what comes again.)
+    let as_long = |ns: &&i64, times: f64| **ns as f64 * times > dur_ns as f64;
+    // (Those that follow at once are cold, too.)
+    let again = alike.iter().skip_while(|ns| as_long(ns, AS_LONG));
+    let comes_again = again.filter(|ns| as_long(ns, AS_LONG)).count() * SELDOM > later.len();
+    let is_few = later.iter().filter(|ns| as_long(ns, LONGER)).count() * 2 < later.len();
+    if dur_ns as f64 > LONGER * median as f64 && is_few && !comes_again {
         return Some(Cold::Longer);
     }
     // (What every iteration does is no set-up.)
@@ -120,11 +140,24 @@ mod tests {
     use super::{Cold, cold};
 
     #[test]
-    fn an_iteration_that_takes_no_longer_than_half_of_the_later_ones_is_not_cold() {
-        let of = |later: [i64; 4]| cold((219, 0), &(later.to_vec(), vec![0; 4]));
-        assert_eq!(of([2, 2, 2, 210]), Some(Cold::Longer));
-        assert_eq!(of([2, 2, 210, 210]), None);
-        let of = |set_up: [i64; 4]| cold((219, 204), &(vec![2, 2, 210, 210], set_up.to_vec()));
+    fn an_iteration_that_takes_no_longer_than_later_ones_is_not_cold() {
+        let of = |later: [i64; 4]| cold((219, 0), &(later.to_vec(), vec![0; 4]), &later);
+        assert_eq!(of([2, 2, 2, 190]), Some(Cold::Longer));
+        assert_eq!(of([2, 2, 2, 210]), None, "it comes again");
+        assert_eq!(of([2, 2, 190, 190]), None, "half of them");
+        let many = |n: usize| {
+            let later = [vec![2; 40 - n], vec![210; n]].concat();
+            cold((219, 0), &(later.clone(), vec![0; 40]), &later)
+        };
+        let other = [2, 2, 2, 210].to_vec();
+        let of = |alike: [i64; 4]| cold((219, 0), &(vec![2, 2, 210, 215], vec![0; 4]), &alike);
+        assert_eq!(of([215, 210, 2, 2]), None, "half of them");
+        let of = |alike: [i64; 5]| cold((219, 0), &(vec![2, 2, 2, 210, 215], vec![0; 5]), &alike);
+        assert_eq!(of([215, 210, 2, 2, 2]), Some(Cold::Longer), "three cold ones");
+        assert_eq!(of([215, 2, 2, 210, 2]), None, "it comes again");
+        assert_eq!(cold((219, 0), &(other, vec![0; 4]), &[2, 2]), Some(Cold::Longer), "other work");
+        assert_eq!((many(2), many(3)), (Some(Cold::Longer), None));
+        let of = |set_up: [i64; 4]| cold((219, 204), &(vec![2, 2, 210, 210], set_up.to_vec()), &[]);
         assert_eq!(of([0, 0, 0, 208]), Some(Cold::SetsUp));
         assert_eq!(of([0, 0, 208, 208]), None);
     }
