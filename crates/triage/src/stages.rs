@@ -25,6 +25,7 @@ mod grammar;
 mod overlaid;
 pub(crate) mod pace;
 mod rows;
+mod spans;
 mod windows;
 
 #[cfg(test)]

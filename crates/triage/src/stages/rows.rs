@@ -50,8 +50,8 @@ pub struct StageRow {
     pub graphs: bool,
     /// Time during which at least one of them ran.
     pub busy_ns: i64,
-    /// From the first start to the last end of its slices; over several steps the sum over the steps that launched
-    /// them, each moment counted once.
+    /// From the first start to the last end of its slices, without the times of other stages in between; over several steps
+    /// the sum over the steps that launched them, each moment counted once.
     pub span_ns: i64,
     /// Busy in percent of the span.
     pub busy_pct: f64,
@@ -147,26 +147,6 @@ impl Stages {
                 }
             })
             .collect()
-    }
-
-    /// By stage: from the first start to the last end of its slices, for each step of the profiler that launched any. (A
-    /// stage that comes once a step spans the other stages in between otherwise.)
-    #[inline(never)]
-    fn spans(&self, gpu: &Gpu<'_>, launches: &Launches) -> Vec<Vec<Interval>> {
-        let trace = gpu.trace;
-        let mut spans: Vec<BTreeMap<usize, Interval>> = vec![BTreeMap::new(); Stage::EVERY.len()];
-        let mut at = 0;
-        gpu.each_slice(|slice| {
-            let launched = launches
-                .of_slice(at)
-                .map(|row| (trace.track_info(trace.track(row)).process.0, trace.ts_ns(row)));
-            // (What is launched outside of steps forms groups of its own.)
-            let step = launched.map_or(0, |at| self.step_bounds.partition_point(|it| *it <= at));
-            let span = spans[self.stage(at) as usize].entry(step).or_insert((i64::MAX, i64::MIN));
-            *span = (span.0.min(slice.start_ns), span.1.max(slice.end_ns()));
-            at += 1;
-        });
-        spans.into_iter().map(|of| union(of.into_values().collect())).collect()
     }
 
     /// What each pass of a stage had to do: annotations of the CPU, else runs of the autograd engine, else ops with names
@@ -421,7 +401,7 @@ impl Row for StageRow {
             key: "span_ns",
             title: "Span",
             unit: Unit::Time,
-            help: "From the first start to the last end, of each training step that launched work of the stage, summed. Other stages may run within the span.",
+            help: "From the first start to the last end, of each training step that launched work of the stage, summed; without times in which only other stages run for 1 ms or more.",
             cell: |row| Cell::Ns(row.span_ns),
         },
         Column {
