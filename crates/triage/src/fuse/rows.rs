@@ -68,6 +68,7 @@ pub(super) fn rows(
         key(row).cmp(&key(other)).then_with(|| row.pattern_id.cmp(&other.pattern_id))
     });
     join_stages(&mut rows, judged, wall);
+    let span = wall.span();
     let list = |mut names: Vec<String>, why: &str| {
         trace::sort(&mut names);
         names.dedup();
@@ -79,11 +80,15 @@ pub(super) fn rows(
     let notes = [
         list(
             small,
-            "Found, but not advised because at most 0.5% of the GPU span or 10 µs would be saved",
+            &format!(
+                "Found, but not advised because at most 0.5% of {span} or 10 µs would be saved"
+            ),
         ),
         list(
             little,
-            "Found, but not advised because a module would be compiled for less than 1% of the GPU span",
+            &format!(
+                "Found, but not advised because a module would be compiled for less than 1% of {span}"
+            ),
         ),
         list(
             unknown,
@@ -96,7 +101,9 @@ pub(super) fn rows(
     ];
     let held = list(
         held,
-        "Found, but in this recording at most 0.5% of the GPU span or 10 µs would be saved, because other work or launches delay what follows",
+        &format!(
+            "Found, but in this recording at most 0.5% of {span} or 10 µs would be saved, because other work or launches delay what follows"
+        ),
     );
     let notes: Vec<String> = notes.into_iter().flatten().collect();
     let note = (!notes.is_empty()).then(|| notes.join(" "));
@@ -144,7 +151,8 @@ fn held_back(advice: &Advice, name: String, wall: &Wall) -> Option<String> {
     let is_held = wall.linked && advice.rule.launches.is_none();
     Priority::of(ns, wall.span_ns).filter(|_| is_held)?;
     let pct = units::percent(percent(ns, wall.span_ns));
-    Some(format!("{name}, up to {} less GPU work ({pct} of the GPU span)", units::time(ns)))
+    let span = wall.span();
+    Some(format!("{name}, up to {} less GPU work ({pct} of {span})", units::time(ns)))
 }
 
 /// A change that acts in several stages is worth what goes away in all of them: each of its rows says so, and has that
