@@ -10,7 +10,7 @@ use trace::{Flags, StringId, each_row};
 use crate::step_facts::{self, StepFacts};
 use crate::words;
 use timeline::absolute_ns;
-use timeline::before_window::{duration_ns, each_launch};
+use timeline::before_window::{duration_ns, each_launch, is_gpu_slice};
 use timeline::gpu::Gpu;
 use timeline::intervals::{Interval, touching};
 
@@ -124,7 +124,17 @@ fn empty(gpu: &Gpu<'_>, rows: &[trace::Row], is_gpu: &dyn Fn(trace::Row) -> bool
     let trace = gpu.trace;
     let mut launches: Vec<i64> = Vec::new();
     if rows.len() > 1 {
-        each_launch(trace, |row, _| launches.push(trace.ts_ns(row)));
+        // (A call that polls an event has a number, too.)
+        let mut ids: Vec<i64> = Vec::new();
+        each_row(trace, |row| {
+            ids.extend(trace.link(row).filter(|_| is_gpu_slice(trace, row)));
+        });
+        trace::sort(&mut ids);
+        each_launch(trace, |row, id| {
+            if ids.binary_search(&id).is_ok() {
+                launches.push(trace.ts_ns(row));
+            }
+        });
     }
     trace::sort(&mut launches);
     let launches_in = |row: trace::Row| {
@@ -201,7 +211,7 @@ pub(crate) fn step_summary(rows: &[StepRow], facts: &StepFacts) -> Vec<StepSumma
             side: side.to_owned(),
             n_steps: durations.len() as u64,
             mean_ns: sum.checked_div(n)?,
-            p50_ns: median(&mut durations),
+            p50_ns: timeline::median(&mut durations)?,
             min_ns: durations.iter().copied().min()?,
             max_ns: durations.iter().copied().max()?,
             n_outliers,
@@ -307,7 +317,10 @@ impl Row for StepSummaryRow {
             help: "Sum / steps.",
             cell: |row| Cell::Ns(row.mean_ns),
         },
-        crate::columns::p50_ns("Median duration by nearest rank.", |row| Cell::Ns(row.p50_ns)),
+        crate::columns::p50_ns(
+            "Median duration: of an even number, the mean of the two in the middle.",
+            |row| Cell::Ns(row.p50_ns),
+        ),
         Column {
             key: "min_ns",
             title: "Min",
@@ -404,7 +417,7 @@ mod tests {
         let rows = rows(fixture);
         assert!(rows.iter().all(|row| row.mark.is_empty()));
         let summary = step_summary(&rows, &StepFacts::default());
-        assert_eq!((summary[0].mean_ns, summary[0].p50_ns), (50, 10));
+        assert_eq!((summary[0].mean_ns, summary[0].p50_ns), (50, 50));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use host::HostSlice;
+use host::links::DeviceId;
 use serde::Serialize;
 use timeline::intervals::{Interval, holds, length, union};
 use trace::Row;
@@ -65,7 +66,7 @@ pub(super) fn iterations(run: &Run<'_>) -> Option<(Kind, Vec<HostSlice>)> {
     of_ranges.or_else(|| (!steps.is_empty()).then_some((Kind::ProfilerSteps, steps)))
 }
 
-/// Without a last step in which nothing begins: `prof.step()` after the last iteration begins one more.
+/// Without a last step in which nothing begins, or no work of a GPU as in the others: `prof.step()` after the last iteration begins one more.
 fn without_empty_end(run: &Run<'_>, mut steps: Vec<HostSlice>) -> Vec<HostSlice> {
     let slices = run.slices;
     let begins = |step: &HostSlice| {
@@ -73,8 +74,14 @@ fn without_empty_end(run: &Run<'_>, mut steps: Vec<HostSlice>) -> Vec<HostSlice>
         // (Profilers before 1.10 record steps as ops.)
         all.filter(|one| one.row != step.row).any(|one| step.holds(one.start_ns))
     };
-    let is_empty = steps.last().is_some_and(|last| !begins(last));
-    if steps.len() > 1 && is_empty && steps.iter().any(begins) {
+    let launches = |step: &HostSlice| {
+        let mut devices = (0..run.gpu.devices.len()).map(|device| device as DeviceId);
+        devices.any(|device| !run.gpu.launched_in(device, step).is_empty())
+    };
+    let is_less = |does: &dyn Fn(&HostSlice) -> bool| {
+        steps.last().is_some_and(|last| !does(last)) && steps.iter().any(does)
+    };
+    if is_less(&begins) || is_less(&launches) {
         steps.pop();
     }
     steps
