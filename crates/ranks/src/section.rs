@@ -113,7 +113,8 @@ impl OneRun<'_> {
         let waits_ns = longest_ns.unwrap_or_default();
         said.extend(reservation(&known.matches, waits_ns));
         let unknown = Some(known.unknown).filter(|of| changes(of.most_ns, of.n, waits_ns));
-        said.extend(unknown.and_then(Unknown::sentence).filter(|_| !known.matches.is_empty()));
+        let unknown = unknown.and_then(|unknown| unknown.sentence(ranks.len()));
+        said.extend(unknown.filter(|_| !known.matches.is_empty()));
         if known.n_cut > 0 {
             said.push(format!(
                 "Collectives that end before or after the time in which all ranks were recorded, or that a recording lacks at its end, are left \
@@ -199,13 +200,17 @@ impl RankCalls {
 }
 
 impl Unknown {
-    /// How many collectives it is, in a sentence.
-    fn sentence(self) -> Option<String> {
+    /// How many collectives it is, in a sentence. (Of two ranks one joins last.)
+    fn sentence(self, n_ranks: usize) -> Option<String> {
+        let why = match n_ranks {
+            ..3 => "do not run at the same time, or end too far apart for so short a wait",
+            _ => {
+                "do not run at the same time, end too far apart for so short a wait, or wait for several ranks that join together, which need not be of their group"
+            }
+        };
         (self.n > 0).then(|| {
             format!(
-                "Of the kinds of collectives that were matched, the waits exclude {}, because {} kernels do not run at the same time, \
-                 end too far apart for so short a wait, or wait for several ranks that join together, which need not be of their group: a \
-                 rank waits at most {} there.",
+                "Of the kinds of collectives that were matched, the waits exclude {}, because {} kernels {why}: a rank waits at most {} there.",
                 plural(self.n as u64, "more call", "more calls"),
                 if self.n == 1 { "its" } else { "their" },
                 time(self.most_ns)
@@ -334,14 +339,16 @@ mod tests {
 
     #[test]
     fn collectives_without_a_known_wait_are_counted() {
-        assert_eq!(Unknown::default().sentence(), None);
+        assert_eq!(Unknown::default().sentence(3), None);
         assert_eq!(
-            Unknown { n: 2, most_ns: 240_000 }.sentence().as_deref(),
+            Unknown { n: 2, most_ns: 240_000 }.sentence(3).as_deref(),
             Some(
                 "Of the kinds of collectives that were matched, the waits exclude 2 more calls, because their kernels do not run at the \
                  same time, end too far apart for so short a wait, or wait for several ranks that join together, which need not be of their \
                  group: a rank waits at most 240 µs there."
             )
         );
+        let of_two = Unknown { n: 2, most_ns: 240_000 }.sentence(2).unwrap_or_default();
+        assert!(!of_two.contains("several ranks"), "{of_two}");
     }
 }

@@ -77,14 +77,14 @@ impl Waits {
             if !times.is_empty() {
                 let waits = both(&rank.exposed, &times);
                 let (last, ns) = (ranks[last].name.clone(), length(&waits));
-                let alone = both(&rank.exposed, &alone);
                 exposed_for.push((WaitFor { last, ns, saves_ns: None }, alone));
                 all.extend(times);
             }
         }
         // (It may wait for two at once, on two streams.)
-        let waits = both(&rank.exposed, &union(all));
-        let saves_ns = replays.then(|| rank.sooner_ns(&waits));
+        let all = union(all);
+        let waits = both(&rank.exposed, &all);
+        let saves_ns = replays.then(|| rank.sooner_ns(&all));
         // (A replay for the one that it waits for most; without less waiting it is done no sooner than without all.)
         let most_ns = exposed_for.iter().map(|(wait, _)| wait.ns).max().unwrap_or_default();
         let of_one = |(mut wait, waits): (WaitFor, Vec<Interval>)| {
