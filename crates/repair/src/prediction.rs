@@ -38,6 +38,9 @@ pub struct Prediction {
     pub stops: Option<String>,
 }
 
+/// A time that is wrong by less than this, in ns, is no matter of tuning: kernels take more.
+const NOTICED_NS: u64 = 1_000;
+
 impl Prediction {
     /// Number of slices that v51 to v56 drop for crossing.
     #[must_use]
@@ -88,6 +91,20 @@ impl Prediction {
             + unreadable_flow_ids
             + flows_without_direction
             > 0
+    }
+
+    /// Whether Perfetto loses events of the trace or moves them by a time that a person notices. (Arrows that it cannot draw are no
+    /// such loss.)
+    #[must_use]
+    pub fn loses(&self) -> bool {
+        let events = Self {
+            flows_without_slice: 0,
+            duplicate_flow_starts: 0,
+            unreadable_flow_ids: 0,
+            flows_without_direction: 0,
+            ..self.clone()
+        };
+        self.stops.is_some() || self.worst_rounding_ns >= NOTICED_NS || events.has_errors()
     }
 
     /// Whether Perfetto shows the whole trace with no error and every time exactly, in every version since v51.

@@ -45,8 +45,9 @@ pub struct RepairReport {
     pub impossible_note: Option<String>,
     /// The worst places, before and after.
     pub places: Vec<Place>,
-    /// Whether there is nothing to say of the file.
-    pub is_whole: bool,
+    /// What a document says of it; `None` where Perfetto loses nothing of the file and reads every time exactly.
+    #[serde(skip)]
+    pub in_document: Option<String>,
 }
 
 impl RepairReport {
@@ -57,12 +58,12 @@ impl RepairReport {
         let text = TextFaults::of(decoded);
         let damaged = !plan.is_identity() || is_damaged_gzip(decoded);
         let impossible = impossible(trace, plan);
-        let is_whole =
-            !damaged && plan.before.is_clean() && text.is_none() && impossible.is_empty();
+        let (file, outcome) = verdict(plan, &text, is_damaged_gzip(decoded));
+        let loses = plan.before.loses() || !text.is_none() || !impossible.is_empty();
         Self {
-            is_whole,
+            in_document: loses.then(|| in_document(&file, &outcome)),
             damaged,
-            verdict: verdict(plan, &text, is_damaged_gzip(decoded)),
+            verdict: [file, outcome].join(" ").trim_end().to_owned(),
             // (In a document the verdict says it all, but what is left.)
             predictions: predictions(plan, &text).only_on_page(plan.after.is_clean()),
             drops_before: plan.before.drops_v51_v56(),
@@ -80,15 +81,12 @@ impl RepairReport {
         }
     }
 
-    /// The report as a chapter; `None` of a file without problems.
+    /// The report as a chapter of a document; `None` where Perfetto loses nothing of the file.
     #[must_use]
     pub fn section(&self) -> Option<Section> {
-        if self.is_whole {
-            return None;
-        }
         let Self {
             damaged: _,
-            verdict,
+            verdict: _,
             predictions,
             drops_before: _,
             drops_after: _,
@@ -101,10 +99,10 @@ impl RepairReport {
             impossible,
             impossible_note,
             places: _,
-            is_whole: _,
+            in_document,
         } = self.clone();
         let mut section = Section::new("repair", "Repair");
-        section.intro.push(verdict);
+        section.intro.push(in_document?);
         section.intro.extend(time_base);
         section.intro.extend(impossible_note);
         section.tables.extend([predictions, rules, lanes]);
@@ -115,10 +113,25 @@ impl RepairReport {
     }
 }
 
-fn verdict(plan: &RepairPlan, text: &TextFaults, damaged_gzip: bool) -> String {
+/// What a document says of a file of which Perfetto loses something.
+fn in_document(file: &str, outcome: &str) -> String {
+    let what = match outcome {
+        WHOLE => "kinetoscope perfetto-fix writes a copy that opens in full, without an error.",
+        other => other,
+    };
+    format!("{file} {what}")
+}
+
+/// What Perfetto makes of the repaired file, if nothing is left to say of it.
+const WHOLE: &str =
+    "The repaired file opens without an error in Perfetto v51+, with every slice shown.";
+
+/// What Perfetto makes of the file as it is, and of the repaired one.
+fn verdict(plan: &RepairPlan, text: &TextFaults, damaged_gzip: bool) -> (String, String) {
     let before = &plan.before;
     if plan.is_identity() && before.is_clean() && text.is_none() {
-        return "No problems found. The file opens without loss in Perfetto v51+.".to_owned();
+        let whole = "No problems found. The file opens without loss in Perfetto v51+.";
+        return (whole.to_owned(), String::new());
     }
     let start = if let Some(reason) = text.refused.map(str::to_owned).or(before.stops.clone()) {
         format!("Perfetto does not read the whole file: {reason}.")
@@ -142,11 +155,10 @@ fn verdict(plan: &RepairPlan, text: &TextFaults, damaged_gzip: bool) -> String {
         )
     };
     if plan.is_identity() && damaged_gzip {
-        return format!(
-            "{start} Its JSON has no problems; the repaired file has a new gzip frame."
-        );
+        let frame = "Its JSON has no problems; the repaired file has a new gzip frame.";
+        return (start, frame.to_owned());
     }
-    format!("{start} {}", outcome(plan, text))
+    (start, outcome(plan, text))
 }
 
 /// What Perfetto makes of the repaired file.
@@ -187,6 +199,7 @@ fn outcome(plan: &RepairPlan, text: &TextFaults) -> String {
         false => "The repaired file still has errors, listed below",
     };
     match limits.is_empty() {
+        true if after.stops.is_none() && !after.has_errors() => WHOLE.to_owned(),
         true => format!("{opens}, with every slice shown."),
         false => format!("{opens}; not as recorded: {}.", limits.join(", ")),
     }

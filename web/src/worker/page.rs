@@ -261,7 +261,7 @@ pub fn plan(report: RepairReport, damage: &News, clip_impossible: bool) -> Plan 
         impossible,
         impossible_note,
         places,
-        is_whole: _,
+        in_document: _,
     } = report;
     Plan {
         damaged,
