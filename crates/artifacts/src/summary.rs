@@ -146,7 +146,7 @@ fn questions(metadata: &ProfileMetadata, facts: &RunFacts) -> Option<Section> {
         ),
         (
             mostly_ops && !has(facts.has_frames, metadata.trace.with_stack),
-            "Is there a trace recorded with with_stack=True? Without stacks, kernels do not map to Python functions.",
+            "Is there a trace recorded with with_stack=True, in which kernels map to Python functions?",
         ),
     ] {
         if missing {
