@@ -187,6 +187,7 @@ fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
         return work.kind.remedies();
     }
     match (finding.rule, finding.verdict) {
+        (Rule::Bandwidth, "layouts") => &["one-layout"],
         (Rule::KnownCode, _) => crate::rules::known_code::remedies(finding),
         (Rule::HostBound, "random") => CpuWork::Random.remedies(),
         (Rule::HostBound, "in_one_call") => &[],
@@ -197,6 +198,7 @@ fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
         (Rule::HostBound, "in_annotations") if in_range_of_pass(facts, finding) => {
             &["larger-graphs"]
         }
+        (Rule::HostBound, "in_annotations") if works_beside(facts, finding) => &["several-inputs"],
         (Rule::HostBound, "in_annotations") => &["beside-graphs", "earlier-launches"],
         // (Ops may have their stacks as a text.)
         (Rule::HostBound, "unrecorded")
@@ -415,6 +417,11 @@ fn place(facts: &Facts<'_>, finding: &Finding) -> String {
         _ => device.waits_at().map(|place| place.name.clone()),
     }
     .unwrap_or_default()
+}
+
+/// Whether the GPU works while the CPU does what it then waits for.
+fn works_beside(facts: &Facts<'_>, finding: &Finding) -> bool {
+    facts.device_of(finding).is_some_and(|device| device.works_beside_ranges())
 }
 
 /// Whether a data loader of PyTorch runs in the file.

@@ -923,6 +923,24 @@ pub(super) const REMEDIES: &[Remedy] = &[
         gates: Gates { executions: &[Execution::Graph], ..OPEN },
     },
     Remedy {
+        id: "one-layout",
+        what: "one memory layout",
+        action: "Give the inputs of these ops one memory layout: where a permuted or sliced tensor is made, make it contiguous once \
+                 (.contiguous(), or one memory_format).",
+        why: "A kernel for any layout reaches less of the memory bandwidth.",
+        check: "In a new trace, vectorized_elementwise_kernel runs instead of elementwise_kernel.",
+        gates: Gates { platforms: KNOWN_GPU, ..OPEN },
+    },
+    Remedy {
+        id: "several-inputs",
+        what: "CPU work for several inputs at once",
+        action: "Shorten what the CPU does here, move it to the GPU, or do it for several inputs at once (in worker processes): it runs while \
+                 the GPU works already, and takes longer.",
+        why: "The GPU waits for the CPU.",
+        check: "In a new trace, the GPU is idle for less time before late launches.",
+        gates: Gates { platforms: KNOWN_GPU, ..OPEN },
+    },
+    Remedy {
         id: "vllm-async-scheduling",
         what: "async scheduling of vLLM",
         // (vllm-project/vllm: the flag came with #19970, 0.10; the default changed with #27614, 0.14.)

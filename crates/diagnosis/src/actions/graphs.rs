@@ -146,8 +146,10 @@ pub(super) fn broken_by_reads(facts: &Facts<'_>) -> String {
         1 => (format!("1{of_all} is"), "before and after it, or move it"),
         n => (format!("{}{of_all} are", count(n)), "between them, or move them"),
     };
+    let launches =
+        if facts.windows().len() > 1 { "the launches of an iteration" } else { "launches" };
     format!(
-        " A graph cannot span a read from the GPU, and {which} between the launches of an iteration: capture the parts {those}."
+        " A graph cannot span a read from the GPU, and {which} between {launches}: capture the parts {those}."
     )
 }
 

@@ -6,7 +6,7 @@ use host::HostSlice;
 use host::slices::is_step;
 use report::short_name;
 use report::units::time;
-use timeline::intervals::{Interval, length_within, union, without};
+use timeline::intervals::{Interval, both, length, length_within, union, without};
 use triage::WallPart;
 
 use super::Device;
@@ -86,6 +86,29 @@ impl<'f> Device<'f> {
         let all = self.saying().into_iter();
         let own = all.filter(|one| threads.contains(&self.facts.slices.thread(one.row)));
         union(own.map(|one| one.interval()).collect())
+    }
+
+    /// Whether most of its work runs while the annotation with most of [`Device::in_ranges`] is open, or one around that, though nothing is
+    /// launched in it: what the CPU does there is done beside the device's work already.
+    #[must_use]
+    pub(crate) fn works_beside_ranges(&self) -> bool {
+        let (facts, slices) = (self.facts, self.facts.slices);
+        let Some(ranges) = self.in_ranges() else { return false };
+        let nested = slices.nest(self.saying());
+        let is_idle = |slice: &HostSlice| {
+            facts.gpu.launched_in(self.id, slice).is_empty() && slice.dur_ns() > 0
+        };
+        let own = (0..nested.slices.len()).filter(|at| {
+            let slice = &nested.slices[*at];
+            short_name(slices.name(slice), NAME) == ranges.most() && is_idle(slice)
+        });
+        let around = own.filter_map(|at| {
+            let outer = nested.chain(at).map(|at| &nested.slices[at]);
+            outer.take_while(|slice| is_idle(slice)).last().map(HostSlice::interval)
+        });
+        let busy = facts.gpu.busy(self.id);
+        let beside_ns = length(&both(busy, &union(around.collect())));
+        beside_ns.saturating_mul(2) > length(busy)
     }
 
     fn find_ranges(&self) -> Option<InRanges> {

@@ -162,7 +162,7 @@ impl Device<'_> {
         if let Some(timed) = self.timed_as_recorded() {
             return timed.sentence();
         }
-        let Some(slowed) = self.slowed_by_recording() else { return String::new() };
+        let Some(slowed) = self.slowed_by_recording() else { return self.costs_less() };
         let slows = " Profiling slows the CPU, not the GPU";
         match self.has_steps() {
             true => format!("{slows}."),
@@ -173,6 +173,23 @@ impl Device<'_> {
                 time(slowed.window_ns)
             ),
         }
+    }
+
+    /// That late launches cost less without the profiler, where they limit the run without it, too; empty where most of that time is work
+    /// of the CPU other than launches.
+    fn costs_less(&self) -> String {
+        let ns = |part| self.wall(part).map_or(0, |row| row.total_ns);
+        if ns(WallPart::HostCompute) > ns(WallPart::Launch) {
+            return String::new();
+        }
+        let (most, stacks) = match self.has_stacks() {
+            true => (SLOWED_BY_STACKS, "with"),
+            false => (WITHOUT_STACKS, "without"),
+        };
+        format!(
+            " Recording slows launches, {stacks} stacks up to {most:.1} times where that was measured: a run without the profiler has less to \
+             save."
+        )
     }
 
     /// What to measure before launches are made cheaper; empty where that is known, or they are late without the profiler, too.

@@ -1,14 +1,18 @@
-//! M21: ops that move bytes at nearly the bandwidth of the device's memory, and products of a matrix and a vector.
+//! M21: ops that move bytes at nearly the bandwidth of the device's memory, products of a matrix and a vector, and elementwise ops whose
+//! inputs are laid out in different ways.
 
 use report::units::{percent, time};
 
 use timeline::intervals::{length, union};
 
+use super::layouts;
 use crate::facts::Device;
 use crate::{Confidence, Facts, Finding, Level, Rule};
 
 /// Of the busy time and of the wall time, for one op.
 const LEAST_SHARE: f64 = 0.01;
+/// Of an op's time, where its other calls are not worth a word.
+const MOST_OF_OP: f64 = 0.9;
 /// Ops that the sentence names.
 const NAMED: usize = 3;
 /// What kernels of cuBLAS, rocBLAS and vLLM for such products are called, in lower case.
@@ -21,6 +25,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let is_matrix_vector = |name: &str| name.to_ascii_lowercase().contains(MATRIX_VECTOR);
     let is_it = facts.trace.strings.marked(&is_matrix_vector);
     found.extend(facts.devices().filter_map(|device| matrix_vector(facts, &device, &is_it)));
+    found.extend(layouts::check(facts));
     found
 }
 
@@ -74,7 +79,12 @@ fn of_ops(facts: &Facts<'_>) -> Vec<Finding> {
         .take(NAMED)
         .map(|row| {
             let of = percent(row.limited_pct);
-            format!("{} ({}, {of} of the bandwidth)", row.name, time(row.limited_ns))
+            // (Other calls of the op may take most of its time.)
+            let all = match row.limited_ns as f64 >= MOST_OF_OP * row.device_ns as f64 {
+                true => String::new(),
+                false => format!(" of its {}", time(row.device_ns)),
+            };
+            format!("{} ({}{all}, {of} of the bandwidth)", row.name, time(row.limited_ns))
         })
         .collect();
     let more = match limited.len().saturating_sub(NAMED) {

@@ -10,7 +10,7 @@ use crate::{Facts, Finding, Level, Rule};
 
 /// It limits the run from this share on, and is worth a word from the second.
 const BOUND_SHARE: f64 = 0.5;
-const LEAST_SHARE: f64 = 0.1;
+const LEAST_SHARE: f64 = 0.05;
 /// Communication while the loader holds the launches up is told from this share of that time on.
 const LEAST_MORE: f64 = 0.1;
 /// Of the loader's time, what receiving batches takes is told from the first share on. From the second, more workers do not help.

@@ -26,6 +26,7 @@ mod kernel_choice;
 pub(crate) mod known_code;
 pub(crate) mod late_rank;
 mod launch_bound;
+mod layouts;
 mod lost;
 mod memory;
 mod modules;

@@ -1,0 +1,131 @@
+//! M21, for elementwise ops: calls that take longer than others with inputs of the same sizes, because their inputs are laid out in another
+//! way.
+
+use std::collections::BTreeMap;
+
+use host::rates::sizes;
+use report::units::{plural, time};
+use trace::StringId;
+
+use crate::facts::Device;
+use crate::{Confidence, Facts, Finding, Level, Rule};
+
+/// What PyTorch's kernel for any layout is called, and that for inputs that are contiguous in the same way
+/// (`aten/src/ATen/native/cuda/CUDALoops.cuh`).
+const ANY_LAYOUT: &str = "::elementwise_kernel<";
+const CONTIGUOUS: &str = "vectorized_elementwise_kernel<";
+/// What copies is called: a copy to another layout is what its caller asked for.
+const COPIES: &str = "copy";
+/// So many times as long is due to the layout, and of so long a kernel at least, in ns: a shorter one has its data in a cache.
+const SLOWER: f64 = 1.5;
+const LEAST_NS: i64 = 50_000;
+/// Of the time that the bar is of.
+const LEAST_SHARE: f64 = 0.01;
+/// Shapes in the sentence.
+const SHAPES: usize = 3;
+
+/// An op, and the sizes and types of its inputs.
+type Key = (StringId, StringId, StringId);
+
+/// Calls of one op with inputs of the same sizes.
+#[derive(Default)]
+struct Alike {
+    /// Those in the kernel for any layout: the op, and its GPU time.
+    slow: Vec<(usize, i64)>,
+    /// The GPU times of those in the other kernel.
+    fast: Vec<i64>,
+}
+
+pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
+    facts.devices().filter_map(|device| of_device(facts, &device)).collect()
+}
+
+fn of_device(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
+    let mut slower: Vec<(Key, Vec<(usize, i64)>, i64)> = Vec::new();
+    for (key, Alike { slow, mut fast }) in alike(facts, device) {
+        let Some(fast_ns) = timeline::median(&mut fast) else { continue };
+        let is_slow = |ns: i64| fast_ns >= LEAST_NS && ns as f64 >= SLOWER * fast_ns as f64;
+        let slow: Vec<(usize, i64)> = slow.into_iter().filter(|(_, ns)| is_slow(*ns)).collect();
+        if !slow.is_empty() {
+            slower.push((key, slow, fast_ns));
+        }
+    }
+    if slower.is_empty() {
+        return None;
+    }
+    let more_ns = |(_, slow, fast_ns): &(Key, Vec<(usize, i64)>, i64)| {
+        slow.iter().map(|(_, ns)| ns - fast_ns).sum::<i64>()
+    };
+    trace::sort_by_key(&mut slower, |one| std::cmp::Reverse(more_ns(one)));
+    let gone = slower.iter().flat_map(|(_, slow, fast_ns)| {
+        slow.iter().map(|(at, ns)| (*at, 1.0 - *fast_ns as f64 / *ns as f64))
+    });
+    let bound_ns = device.saved_by_faster_ns(&gone.collect::<Vec<_>>());
+    let (_, window_ns) = device.busy_told()?;
+    let share = bound_ns as f64 / window_ns.max(1) as f64;
+    if share < LEAST_SHARE {
+        return None;
+    }
+    let ((op, dims, _), slow, fast_ns) = slower.first()?;
+    let mut times: Vec<i64> = slow.iter().map(|(_, ns)| *ns).collect();
+    let slow_ns = timeline::median(&mut times)?;
+    let text = format!(
+        "{} of {} {} {} in elementwise_kernel; with inputs of the same sizes, vectorized_elementwise_kernel takes {}.{}",
+        plural(slow.len() as u64, "call", "calls"),
+        facts.trace.strings.get(*op),
+        sizes(facts.details.texts.get(*dims), SHAPES),
+        match slow.len() {
+            1 => format!("takes {}", time(slow_ns)),
+            _ => format!("take {} each (median)", time(slow_ns)),
+        },
+        time(*fast_ns),
+        match slower.len() {
+            1 => String::new(),
+            n => format!(
+                " So do calls of {}.",
+                plural(n as u64 - 1, "other op or size", "other ops or sizes")
+            ),
+        }
+    );
+    Some(
+        Finding::fact(Rule::Bandwidth, "layouts", text)
+            .level(Level::of_share(share))
+            .confidence(Confidence::Medium)
+            .on(device.name)
+            .bound(bound_ns)
+            .means(
+                "PyTorch takes the first where the inputs are not contiguous in the same way: permuted, sliced, or of another memory format.",
+            )
+            .with("triage", "GPU time above that of contiguous inputs", time(slower.iter().map(more_ns).sum())),
+    )
+}
+
+/// The calls of elementwise ops that launched one kernel on a device, by what is equal in them.
+fn alike(facts: &Facts<'_>, device: &Device<'_>) -> BTreeMap<Key, Alike> {
+    let names = &facts.trace.strings;
+    let is_any = names.marked(&|name| name.contains(ANY_LAYOUT) && !name.contains(COPIES));
+    let is_contiguous = names.marked(&|name| name.contains(CONTIGUOUS) && !name.contains(COPIES));
+    let mut of_op: BTreeMap<usize, Option<(StringId, i64)>> = BTreeMap::new();
+    for one in device.slices().filter(|one| one.is_kernel) {
+        let Some(owner) = one.owner else { continue };
+        let own = Some((facts.trace.name(one.slice.row), one.slice.dur_ns()));
+        of_op.entry(owner).and_modify(|known| *known = None).or_insert(own);
+    }
+    let mut found: BTreeMap<Key, Alike> = BTreeMap::new();
+    for (at, own) in of_op {
+        let Some((kernel, ns)) = own else { continue };
+        let kernel = kernel.0 as usize;
+        if !is_any[kernel] && !is_contiguous[kernel] {
+            continue;
+        }
+        let row = facts.slices.ops.slices[at].row;
+        let Some(inputs) = facts.details.inputs(row) else { continue };
+        let key = (facts.trace.name(row), inputs.dims, inputs.types);
+        let alike = found.entry(key).or_default();
+        match is_contiguous[kernel] {
+            true => alike.fast.push(ns),
+            false => alike.slow.push((at, ns)),
+        }
+    }
+    found
+}
