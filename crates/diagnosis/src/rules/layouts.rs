@@ -36,29 +36,59 @@ struct Alike {
     fast: Vec<i64>,
 }
 
+/// Calls that take longer than others with inputs of the same sizes.
+struct Slower {
+    key: Key,
+    /// The op of each, and its GPU time.
+    calls: Vec<(usize, i64)>,
+    /// What the others take: the median.
+    fast_ns: i64,
+}
+
+impl Slower {
+    /// `None` where no call is so much slower.
+    fn of(key: Key, Alike { slow, mut fast }: Alike) -> Option<Self> {
+        let fast_ns = timeline::median(&mut fast).filter(|ns| *ns >= LEAST_NS)?;
+        let is_slow = |ns: i64| ns as f64 >= SLOWER * fast_ns as f64;
+        let calls: Vec<(usize, i64)> = slow.into_iter().filter(|(_, ns)| is_slow(*ns)).collect();
+        (!calls.is_empty()).then_some(Self { key, calls, fast_ns })
+    }
+
+    /// What they take longer in all.
+    fn more_ns(&self) -> i64 {
+        self.calls.iter().map(|(_, ns)| ns - self.fast_ns).sum()
+    }
+
+    /// `4 calls of aten::add [1024,256] [1024,256] take 12.0 ms each (median)`.
+    fn told(&self, facts: &Facts<'_>) -> Option<String> {
+        let (op, dims, _) = self.key;
+        let mut times: Vec<i64> = self.calls.iter().map(|(_, ns)| *ns).collect();
+        let slow = time(timeline::median(&mut times)?);
+        let takes = match times.len() {
+            1 => format!("takes {slow}"),
+            _ => format!("take {slow} each (median)"),
+        };
+        Some(format!(
+            "{} of {} {} {takes}",
+            plural(times.len() as u64, "call", "calls"),
+            facts.trace.strings.get(op),
+            sizes(facts.details.texts.get(dims), SHAPES),
+        ))
+    }
+}
+
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     facts.devices().filter_map(|device| of_device(facts, &device)).collect()
 }
 
 fn of_device(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
-    let mut slower: Vec<(Key, Vec<(usize, i64)>, i64)> = Vec::new();
-    for (key, Alike { slow, mut fast }) in alike(facts, device) {
-        let Some(fast_ns) = timeline::median(&mut fast) else { continue };
-        let is_slow = |ns: i64| fast_ns >= LEAST_NS && ns as f64 >= SLOWER * fast_ns as f64;
-        let slow: Vec<(usize, i64)> = slow.into_iter().filter(|(_, ns)| is_slow(*ns)).collect();
-        if !slow.is_empty() {
-            slower.push((key, slow, fast_ns));
-        }
-    }
-    if slower.is_empty() {
-        return None;
-    }
-    let more_ns = |(_, slow, fast_ns): &(Key, Vec<(usize, i64)>, i64)| {
-        slow.iter().map(|(_, ns)| ns - fast_ns).sum::<i64>()
-    };
-    trace::sort_by_key(&mut slower, |one| std::cmp::Reverse(more_ns(one)));
-    let gone = slower.iter().flat_map(|(_, slow, fast_ns)| {
-        slow.iter().map(|(at, ns)| (*at, 1.0 - *fast_ns as f64 / *ns as f64))
+    let all = alike(facts, device).into_iter();
+    let mut slower: Vec<Slower> = all.filter_map(|(key, own)| Slower::of(key, own)).collect();
+    trace::sort_by_key(&mut slower, |one| std::cmp::Reverse(one.more_ns()));
+    let most = slower.first()?;
+    let gone = slower.iter().flat_map(|one| {
+        let part = |ns: i64| 1.0 - one.fast_ns as f64 / ns as f64;
+        one.calls.iter().map(move |(at, ns)| (*at, part(*ns)))
     });
     let bound_ns = device.saved_by_faster_ns(&gone.collect::<Vec<_>>());
     let (_, window_ns) = device.busy_told()?;
@@ -66,27 +96,19 @@ fn of_device(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
     if share < LEAST_SHARE {
         return None;
     }
-    let ((op, dims, _), slow, fast_ns) = slower.first()?;
-    let mut times: Vec<i64> = slow.iter().map(|(_, ns)| *ns).collect();
-    let slow_ns = timeline::median(&mut times)?;
-    let text = format!(
-        "{} of {} {} {} in elementwise_kernel; with inputs of the same sizes, vectorized_elementwise_kernel takes {}.{}",
-        plural(slow.len() as u64, "call", "calls"),
-        facts.trace.strings.get(*op),
-        sizes(facts.details.texts.get(*dims), SHAPES),
-        match slow.len() {
-            1 => format!("takes {}", time(slow_ns)),
-            _ => format!("take {} each (median)", time(slow_ns)),
-        },
-        time(*fast_ns),
-        match slower.len() {
-            1 => String::new(),
-            n => format!(
-                " So do calls of {}.",
-                plural(n as u64 - 1, "other op or size", "other ops or sizes")
-            ),
+    let others = match slower.len() {
+        1 => String::new(),
+        n => {
+            let others = plural(n as u64 - 1, "other op or size", "other ops or sizes");
+            format!(" The same holds for {others}.")
         }
+    };
+    let text = format!(
+        "{} in elementwise_kernel; with inputs of the same sizes, vectorized_elementwise_kernel takes {}.{others}",
+        most.told(facts)?,
+        time(most.fast_ns),
     );
+    let more_ns = slower.iter().map(Slower::more_ns).sum();
     Some(
         Finding::fact(Rule::Bandwidth, "layouts", text)
             .level(Level::of_share(share))
@@ -96,7 +118,7 @@ fn of_device(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
             .means(
                 "PyTorch takes the first where the inputs are not contiguous in the same way: permuted, sliced, or of another memory format.",
             )
-            .with("triage", "GPU time above that of contiguous inputs", time(slower.iter().map(more_ns).sum())),
+            .with("triage", "GPU time above that of contiguous inputs", time(more_ns)),
     )
 }
 
