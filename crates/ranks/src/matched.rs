@@ -214,7 +214,8 @@ fn rows(
                 let from_ns = begun_ns((*start, *at)).min(until_ns);
                 // (Until the next to last has joined, it waits for that one, too.)
                 let alone = (before_ns.max(from_ns).min(until_ns), until_ns);
-                waiting[at * n + last].push(Awaited { times: (from_ns, until_ns), alone });
+                let times = (from_ns, until_ns);
+                waiting[at * n + last].push(Awaited { kernel: (*start, *end), times, alone });
             }
         }
     }

@@ -2,21 +2,27 @@
 
 use host::Slices;
 use host::links::GpuSide;
-use timeline::intervals::{Interval, both, length_within, union};
+use timeline::intervals::{Interval, both, length, union};
 use trace::{Details, TrackId};
 
 use crate::calls::{OnCpu, RankCalls};
 
 impl RankCalls {
-    /// How much sooner its last kernel would end, at most, without `waiting`, times in which kernels of the rank wait for others.
+    /// How much sooner its last kernel would end, at most, without `waiting`: the times in which its kernels wait for others.
     ///
-    /// Where nothing else runs meanwhile, what follows on each stream begins as much earlier, but no kernel before its launch. Where
-    /// something does, the kernel that waits ends earlier, and so do those after it on its stream, and those of other streams that stand
-    /// still until it ends: they may wait for it. The launches come earlier only where the
-    /// CPU waits for the GPU, at most by that wait, or for the CPUs of other ranks, at most by all of these calls: those may be done with
-    /// what they wait for earlier, too. (What streams wait for each other is not recorded: it could only save less.)
-    pub(crate) fn sooner_ns(&self, waiting: &[Interval]) -> i64 {
-        self.sooner(&both(&self.exposed, waiting), waiting, &self.calls_on_cpu())
+    /// Where nothing else runs meanwhile, what follows on each stream begins as much earlier. Where something does, the kernel that waits
+    /// ends earlier, and what follows on its stream; and a kernel of another stream that stood still until it ended may have waited for it.
+    /// No kernel begins before its launch. The launches come earlier only where the CPU waits for the GPU, at most by that wait, or for the
+    /// CPUs of other ranks, at most by all of these calls: those may be done with what they wait for earlier, too. (What streams wait for each
+    /// other is not recorded: it could only save less.)
+    pub(crate) fn sooner_ns(&self, waiting: &[Waiting]) -> i64 {
+        let mut waiting = waiting.to_vec();
+        trace::sort(&mut waiting);
+        let all = when(&waiting);
+        let calls = self.calls_on_cpu();
+        let sooner_ns = self.sooner(&both(&self.exposed, &all), &waiting, &calls);
+        // (No more than what goes away.)
+        sooner_ns.min(length(&all).saturating_add(length(&calls)))
     }
 
     /// When the CPU is in calls that wait for other ranks: disjoint, by end.
@@ -24,63 +30,95 @@ impl RankCalls {
         union(self.on_cpu.iter().flat_map(|kind| kind.calls.iter().copied()).collect())
     }
 
-    /// The same with those of the times in which nothing else runs, `removed`, and with the calls in which the CPU waits for those of other
-    /// ranks: what follows is launched earlier by all of them.
-    fn sooner(&self, removed: &[Interval], waiting: &[Interval], on_cpu: &[Interval]) -> i64 {
-        let mut collectives: Vec<Interval> =
-            self.kinds.iter().flat_map(|kind| kind.calls.iter().copied()).collect();
-        trace::sort(&mut collectives);
+    /// The same, where nothing of the GPU's runs but what goes away in the times `removed`, where kernels wait in the times `waiting`, and
+    /// where the CPU is in the calls `on_cpu`, which go away, too. All are sorted, and disjoint but those of `waiting`.
+    fn sooner(&self, removed: &[Interval], waiting: &[Waiting], on_cpu: &[Interval]) -> i64 {
         let mut on_cpu = on_cpu.iter().peekable();
         let mut streams: Vec<Stream> = Vec::new();
-        let (mut all, mut cpu_sooner) = (0_i64, 0_i64);
-        let mut removed = removed.iter().peekable();
+        let (mut gone, mut cpu_sooner) = (Gone::of(removed), 0_i64);
         let mut waits = self.waits.iter().peekable();
         for kernel in &self.kernels {
             let (start, end) = kernel.times;
-            while let Some((from, to)) = removed.next_if(|(_, to)| *to <= start) {
-                all = all.saturating_add(to.saturating_sub(*from));
-            }
-            let at = streams.iter().position(|stream| stream.id == kernel.stream);
-            let at = at.unwrap_or_else(|| {
-                streams.push(Stream::new(kernel.stream));
+            let all = gone.until(start);
+            let known = streams.iter().position(|stream| stream.id == kernel.stream);
+            let at = known.unwrap_or_else(|| {
+                streams.push(Stream { id: kernel.stream, sooner: 0, since: 0, ended: Vec::new() });
                 streams.len() - 1
             });
-            let stands_ns = start.saturating_sub(streams[at].end_ns);
-            let awaited = streams.iter().map(|stream| stream.ends_sooner).max().unwrap_or_default();
-            let after_others = match stands_ns {
-                STANDS_NS.. => awaited.min(streams[at].ends_sooner.saturating_add(stands_ns)),
-                _ => streams[at].ends_sooner,
-            };
+            let mut sooner = streams[at].now(all).max(after_others(&streams, at, start));
             if let Some(launch_ns) = kernel.launch_ns {
                 while let Some((from, to)) = on_cpu.next_if(|(_, to)| *to <= launch_ns) {
                     cpu_sooner = cpu_sooner.saturating_add(to.saturating_sub(*from));
                 }
                 while let Some((from, to)) = waits.next_if(|(_, to)| *to <= launch_ns) {
                     let waited = cpu_sooner.saturating_add(to.saturating_sub(*from));
-                    let most = streams.iter().map(|stream| stream.now(all)).max();
-                    cpu_sooner = most.unwrap_or(all).min(waited);
+                    let most = streams.iter().map(|stream| {
+                        stream.now(all).max(stream.ended_within(*from, *to).max().unwrap_or(0))
+                    });
+                    cpu_sooner = most.max().unwrap_or(all).min(waited);
                 }
                 let queued = start.saturating_sub(launch_ns).max(0);
-                let stream = &mut streams[at];
-                stream.sooner =
-                    stream.now(all).max(after_others).min(queued.saturating_add(cpu_sooner));
-                stream.since = all;
+                sooner = sooner.min(queued.saturating_add(cpu_sooner));
             }
-            let stream = &mut streams[at];
-            stream.end_ns = stream.end_ns.max(end);
-            let is_collective = collectives.binary_search(&kernel.times).is_ok();
-            let own_ns = if is_collective { length_within(waiting, kernel.times) } else { 0 };
-            stream.ends_sooner = stream.now(all).saturating_add(own_ns);
+            let first = waiting.partition_point(|(of, _)| *of < kernel.times);
+            let own = waiting[first..].iter().take_while(|(of, _)| *of == kernel.times);
+            let own_ns = own.map(|(_, (from, to))| to.saturating_sub(*from)).max();
+            streams[at].push(end, sooner, (own_ns.unwrap_or(0), all));
         }
-        for (from, to) in removed {
-            all = all.saturating_add(to.saturating_sub(*from));
+        let all = gone.until(i64::MAX);
+        let ends = || streams.iter().filter_map(|stream| Some((stream, *stream.ended.last()?)));
+        let sooner = ends().map(|(stream, (end, sooner))| {
+            // (What goes away after the begin of its last kernel goes away before the end of it.)
+            end.saturating_sub(stream.now(all).max(sooner))
+        });
+        let end = ends().map(|(_, (end, _))| end).max().unwrap_or_default();
+        end.saturating_sub(sooner.max().unwrap_or_default()).max(0)
+    }
+}
+
+/// When a kernel runs, and when in that time it waits for other ranks.
+pub(crate) type Waiting = (Interval, Interval);
+
+/// When any of them is.
+pub(crate) fn when(waiting: &[Waiting]) -> Vec<Interval> {
+    union(waiting.iter().map(|(_, times)| *times).collect())
+}
+
+/// How much sooner a kernel that starts at `start` on stream `at` may begin because another stream's kernels end sooner: those that ended
+/// while its own stream stood still.
+fn after_others(streams: &[Stream], at: usize, start: i64) -> i64 {
+    let (ended, ends_sooner) = streams[at].ended.last().copied().unwrap_or((i64::MIN, i64::MAX));
+    let stands_ns = start.saturating_sub(ended);
+    if stands_ns < STANDS_NS {
+        return ends_sooner;
+    }
+    let others = streams.iter().enumerate().filter(|(other, _)| *other != at);
+    let awaited = others.filter_map(|(_, stream)| stream.ended_within(ended, start).max()).max();
+    awaited.unwrap_or(0).min(ends_sooner.saturating_add(stands_ns)).max(0)
+}
+
+/// What goes away, up to a time.
+struct Gone<'a> {
+    /// Times that are not past.
+    left: &'a [Interval],
+    /// The length of those that are.
+    past_ns: i64,
+}
+
+impl<'a> Gone<'a> {
+    fn of(times: &'a [Interval]) -> Self {
+        Self { left: times, past_ns: 0 }
+    }
+
+    /// How much of them is before `at`, which only grows.
+    fn until(&mut self, at: i64) -> i64 {
+        while let Some(((from, to), left)) = self.left.split_first().filter(|(one, _)| one.1 <= at)
+        {
+            self.past_ns = self.past_ns.saturating_add(to.saturating_sub(*from));
+            self.left = left;
         }
-        let ends = || streams.iter().map(|stream| stream.end_ns);
-        let sooner = streams
-            .iter()
-            .map(|stream| stream.end_ns.saturating_sub(stream.now(all).max(stream.ends_sooner)));
-        let (end, sooner) = (ends().max().unwrap_or_default(), sooner.max().unwrap_or_default());
-        end.saturating_sub(sooner).max(0)
+        let begun = self.left.first().map_or(0, |(from, _)| at.saturating_sub(*from).max(0));
+        self.past_ns.saturating_add(begun)
     }
 }
 
@@ -111,27 +149,41 @@ struct Stream {
     /// How much sooner its last kernel so far begins, and what was removed in all by then.
     sooner: i64,
     since: i64,
-    /// How much sooner its last kernel so far ends.
-    ends_sooner: i64,
-    /// When its kernels end.
-    end_ns: i64,
+    /// When its kernels so far end, in their order, and how much sooner they would.
+    ended: Vec<(i64, i64)>,
 }
 
 impl Stream {
-    fn new(id: TrackId) -> Self {
-        Self { id, sooner: 0, since: 0, ends_sooner: 0, end_ns: 0 }
-    }
-
     /// How much sooner it would go on, with `all` removed by now.
     fn now(&self, all: i64) -> i64 {
         self.sooner.saturating_add(all.saturating_sub(self.since))
+    }
+
+    /// How much sooner those of its kernels would end that end after `from`, and by `to`.
+    fn ended_within(&self, from: i64, to: i64) -> impl Iterator<Item = i64> + '_ {
+        let ended = self.ended.iter().rev().skip_while(move |(end, _)| *end > to);
+        ended.take_while(move |(end, _)| *end > from).map(|(_, sooner)| *sooner)
+    }
+
+    /// Adds a kernel that begins `sooner` and waits for `own_ns`, which goes away; `all` was removed when it began.
+    fn push(&mut self, end: i64, sooner: i64, (own_ns, all): (i64, i64)) {
+        (self.sooner, self.since) = (sooner, all);
+        // (A stream runs one kernel after the other.)
+        let end = self.ended.last().map_or(end, |(before, _)| end.max(*before));
+        self.ended.push((end, sooner.saturating_add(own_ns)));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calls::{CpuKind, Kind, Launched};
+    use crate::calls::{CpuKind, Launched};
+
+    /// Waits of kernels, from their starts on.
+    fn waiting(kernels: &[Launched], times: &[Interval]) -> Vec<Waiting> {
+        let kernel = |from: i64| kernels.iter().map(|one| one.times).find(|one| one.0 == from);
+        times.iter().map(|times| (kernel(times.0).unwrap_or(*times), *times)).collect()
+    }
 
     #[test]
     fn what_follows_a_wait_begins_no_sooner_than_its_launch() {
@@ -143,7 +195,8 @@ mod tests {
             };
             let kernels = kernels.iter().map(kernel).collect();
             let (waits, exposed) = (waits.to_vec(), removed.to_vec());
-            RankCalls { kernels, waits, exposed, ..RankCalls::default() }.sooner_ns(removed)
+            let rank = RankCalls { kernels, waits, exposed, ..RankCalls::default() };
+            rank.sooner_ns(&waiting(&rank.kernels, removed))
         };
         // A collective waits from 10 to 60; the next kernel was launched at 5, or at 55.
         let ahead = [((10, 65), 1), ((70, 80), 5)];
@@ -169,7 +222,8 @@ mod tests {
             let kernels = [((10, 65), 1), ((70, 80), 55)].map(kernel).to_vec();
             let on_cpu = vec![CpuKind { calls, ..CpuKind::default() }];
             let exposed = vec![(10, 60)];
-            RankCalls { kernels, on_cpu, exposed, ..RankCalls::default() }.sooner_ns(&[(10, 60)])
+            let rank = RankCalls { kernels, on_cpu, exposed, ..RankCalls::default() };
+            rank.sooner_ns(&waiting(&rank.kernels, &[(10, 60)]))
         };
         assert_eq!(of(vec![]), 15, "from its launch on");
         assert_eq!(of(vec![(20, 40), (30, 44)]), 15 + 24);
@@ -186,41 +240,89 @@ mod tests {
         let of = |side: Launched| {
             let kernels = vec![on(0, (10, 65), 1), side, on(0, (70, 80), 5)];
             let exposed = vec![(10, 60)];
-            RankCalls { kernels, exposed, ..RankCalls::default() }.sooner_ns(&[(10, 60)])
+            let rank = RankCalls { kernels, exposed, ..RankCalls::default() };
+            rank.sooner_ns(&waiting(&rank.kernels, &[(10, 60)]))
         };
         assert_eq!(of(on(1, (20, 22), 19)), 50);
         // It is launched at 64 and takes 2: all is done at 66, and not at 80.
         assert_eq!(of(on(1, (66, 68), 64)), 14);
     }
 
+    /// How much sooner a rank would be done without these waits, in us, with the waits of its CPU: kernels by start, each with its stream, its
+    /// times and its launch.
+    fn hidden(
+        kernels: &[(u32, Interval, Option<i64>)],
+        (exposed, waits): (&[Interval], &[Interval]),
+        waiting: &[Interval],
+    ) -> i64 {
+        const US: i64 = 1_000;
+        let us = |(from, to): &Interval| (from * US, to * US);
+        let kernel = |(stream, times, launch_us): &(u32, Interval, Option<i64>)| Launched {
+            times: us(times),
+            launch_ns: launch_us.map(|at| at * US),
+            stream: TrackId(*stream),
+        };
+        let rank = RankCalls {
+            kernels: kernels.iter().map(kernel).collect(),
+            exposed: exposed.iter().map(us).collect(),
+            waits: waits.iter().map(us).collect(),
+            ..RankCalls::default()
+        };
+        let waiting: Vec<Interval> = waiting.iter().map(us).collect();
+        rank.sooner_ns(&self::waiting(&rank.kernels, &waiting)) / US
+    }
+
     #[test]
     fn a_wait_behind_other_work_holds_back_what_follows_the_collective() {
-        const US: i64 = 1_000;
-        let on = |stream: u32, (from, to): Interval, launch_ns: i64| Launched {
-            times: (from * US, to * US),
-            launch_ns: Some(launch_ns * US),
-            stream: TrackId(stream),
-        };
         // A collective waits from 10 to 260, the first 180 of it behind work of the other stream, which stands still until it is done.
-        let of = |last_launch: i64| {
-            let kernels = vec![
-                on(1, (10, 275), 9),
-                on(0, (10, 190), 8),
-                on(1, (275, 285), 100),
-                on(0, (290, 300), last_launch),
+        let of = |middle: Option<i64>, last: i64| {
+            let kernels = [
+                (1, (10, 275), Some(9)),
+                (0, (10, 190), Some(8)),
+                (1, (275, 285), middle),
+                (0, (290, 300), Some(last)),
             ];
-            let exposed = vec![(190 * US, 285 * US)];
-            let collective = Kind {
-                key: "allreduce".to_owned(),
-                group_size: None,
-                is_broadcast: false,
-                calls: vec![kernels[0].times],
-            };
-            let kinds = vec![collective];
-            let rank = RankCalls { kernels, exposed, kinds, ..RankCalls::default() };
-            rank.sooner_ns(&[(10 * US, 260 * US)]) / US
+            hidden(&kernels, (&[(190, 285)], &[]), &[(10, 260)])
         };
-        assert_eq!(of(195), 95, "from its launch on");
-        assert_eq!(of(150), 102, "right after the other work, which ends at 188");
+        assert_eq!(of(Some(100), 195), 95, "from its launch on");
+        assert_eq!(of(Some(100), 150), 100, "right after the other work");
+        assert_eq!(of(None, 150), 100, "a launch that is not recorded limits nothing");
+        // What begins before the collective ends does not wait for it, nor does what begins when other work came between.
+        let before = [(1, (10, 275), Some(9)), (0, (10, 190), Some(8)), (0, (200, 300), Some(50))];
+        assert_eq!(hidden(&before, (&[], &[]), &[(10, 260)]), 0);
+        let later =
+            [&before[..2], &[(0, (280, 290), Some(276)), (0, (900, 950), Some(100))]].concat();
+        assert_eq!(
+            hidden(&later, (&[(190, 275)], &[]), &[(10, 260)]),
+            4,
+            "as late as the one before"
+        );
+    }
+
+    #[test]
+    fn what_waits_for_a_collective_may_follow_others_that_are_launched_late() {
+        let kernels = [
+            (1, (10, 275), Some(9)),
+            (0, (10, 100), Some(8)),
+            (2, (100, 250), Some(98)),
+            (1, (276, 300), Some(274)),
+            (0, (277, 500), Some(20)),
+        ];
+        assert_eq!(hidden(&kernels, (&[(250, 275)], &[]), &[(10, 260)]), 177);
+        // A CPU that waits for the collective goes on sooner, too.
+        let kernels =
+            [(1, (10, 275), Some(9)), (0, (10, 190), Some(8)), (0, (290, 500), Some(280))];
+        assert_eq!(hidden(&kernels, (&[(190, 275)], &[(30, 276)]), &[(10, 260)]), 100);
+    }
+
+    #[test]
+    fn two_collectives_that_wait_at_once_save_no_more_than_that_time() {
+        let kernels = [
+            (1, (10, 70), Some(1)),
+            (2, (20, 110), Some(1)),
+            (1, (70, 80), Some(1)),
+            (1, (120, 130), Some(1)),
+        ];
+        assert_eq!(hidden(&kernels, (&[(10, 110)], &[]), &[(10, 60), (20, 100)]), 90);
     }
 }

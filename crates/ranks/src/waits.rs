@@ -3,6 +3,7 @@
 use timeline::intervals::{Interval, both, length, union, without};
 
 use crate::calls::RankCalls;
+use crate::replay::{Waiting, when};
 
 /// What collectives of one device wait for others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,6 +34,8 @@ pub struct Waits {
 /// A wait for the device that joins a collective last.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Awaited {
+    /// When the kernel that waits runs.
+    pub(crate) kernel: Interval,
     /// All of it.
     pub(crate) times: Interval,
     /// The end of it, in which the device waits for that one alone.
@@ -69,28 +72,30 @@ impl Waits {
     ) -> Self {
         let rank = ranks[at];
         let mut all = Vec::new();
-        let mut exposed_for: Vec<(WaitFor, Vec<Interval>)> = Vec::new();
+        let mut exposed_for: Vec<(WaitFor, Vec<Waiting>)> = Vec::new();
         for (last, times) in waiting.iter_mut().enumerate() {
             let awaited = std::mem::take(times);
-            let alone = union(awaited.iter().map(|one| one.alone).collect());
-            let times = union(awaited.iter().map(|one| one.times).collect());
+            let of = |times: fn(&Awaited) -> Interval| {
+                awaited.iter().map(|one| (one.kernel, times(one))).collect::<Vec<Waiting>>()
+            };
+            let (own, alone) = (of(|one| one.times), of(|one| one.alone));
+            let times = when(&own);
             if !times.is_empty() {
                 let waits = both(&rank.exposed, &times);
                 let (last, ns) = (ranks[last].name.clone(), length(&waits));
                 exposed_for.push((WaitFor { last, ns, saves_ns: None }, alone));
-                all.extend(times);
+                all.extend(own);
             }
         }
         // (It may wait for two at once, on two streams.)
-        let all = union(all);
-        let waits = both(&rank.exposed, &all);
+        let waits = both(&rank.exposed, &when(&all));
         let saves_ns = replays.then(|| rank.sooner_ns(&all));
         // (A replay for the one that it waits for most; without less waiting it is done no sooner than without all.)
         let most_ns = exposed_for.iter().map(|(wait, _)| wait.ns).max().unwrap_or_default();
-        let of_one = |(mut wait, waits): (WaitFor, Vec<Interval>)| {
+        let of_one = |(mut wait, waits): (WaitFor, Vec<Waiting>)| {
             wait.saves_ns = saves_ns.map(|saves_ns| match wait.ns == most_ns {
                 true => rank.sooner_ns(&waits).min(saves_ns),
-                false => saves_ns.min(length(&waits)),
+                false => saves_ns.min(length(&when(&waits))),
             });
             wait
         };

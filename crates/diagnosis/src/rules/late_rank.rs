@@ -93,11 +93,16 @@ pub(crate) fn is_limited(waits: &Waits) -> bool {
     saves_ns.saturating_mul(2) < waits.exposed_ns
 }
 
+/// How much of its exposed waiting would go away without any, at most. (Without a wait that other work hides it may be done sooner by more.)
+fn saved_of_exposed_ns(own: &Waits) -> i64 {
+    own.saves_ns.map_or(own.exposed_ns, |saves_ns| saves_ns.min(own.exposed_ns))
+}
+
 /// The same of what the others wait, all together.
 fn others_are_limited(matched: &Matched, device: &str) -> bool {
     let others = matched.devices().filter(|(name, _)| *name != device);
     let sums = others.fold((0_i64, 0_i64), |(saves, waits), (_, own)| {
-        let saves_ns = own.saves_ns.unwrap_or(own.exposed_ns);
+        let saves_ns = saved_of_exposed_ns(own);
         (saves.saturating_add(saves_ns), waits.saturating_add(own.exposed_ns))
     });
     sums.0.saturating_mul(2) < sums.1
@@ -119,7 +124,7 @@ fn longer(wall: &[WallRow], matched: &Matched, device: &str) -> String {
         let beside = |other: &str| {
             let is_idle = !matches!(part, WallPart::Compute | WallPart::Copies);
             let waits = matched.device(other).filter(|_| is_idle);
-            waits.map_or(0, |own| own.exposed_ns - own.saves_ns.unwrap_or(own.exposed_ns))
+            waits.map_or(0, |own| own.exposed_ns - saved_of_exposed_ns(own))
         };
         let others = || devices.iter().copied().filter(|other| *other != device);
         let own = of(device);
