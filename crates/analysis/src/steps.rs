@@ -186,18 +186,12 @@ fn mark(rows: &mut [StepRow], partial: bool) {
 /// `slow` or `fast` for each duration that is an outlier, else nothing.
 fn outliers(durations: &[i64]) -> impl Iterator<Item = &'static str> {
     let judged = durations.len() >= LEAST_STEPS;
-    let median = median(&mut durations.to_vec()) as f64;
+    let median = timeline::median(&mut durations.to_vec()).unwrap_or_default() as f64;
     durations.iter().map(move |dur| match *dur as f64 {
         dur if judged && dur > median * OUTLIER => "slow",
         dur if judged && dur * OUTLIER < median => "fast",
         _ => "",
     })
-}
-
-/// By nearest rank: a value that occurred; 0 of nothing.
-fn median(values: &mut [i64]) -> i64 {
-    let half = values.len().saturating_sub(1) / 2;
-    if values.is_empty() { 0 } else { *values.select_nth_unstable(half).1 }
 }
 
 /// Mean, median and extremes of each side that has steps, the CPU first. Of a GPU whose annotations are no durations, those
@@ -386,6 +380,9 @@ mod tests {
                 let (at, dur) = if n < 2 { (n * 1_000, 900) } else { (2_000, 30) };
                 fixture.push(slice("user_annotation", &name).at(at, dur).on(1, 1));
                 fixture.push(slice("gpu_user_annotation", &name).at(at + 10, dur));
+                // (A call that polls an event has a number, and launches nothing.)
+                let poll = slice("cuda_runtime", "cudaEventQuery").at(at + 20, 2).on(1, 1);
+                fixture.push(poll.link(100 + n));
                 if n < 2 || last {
                     let call = slice("cuda_runtime", "cudaLaunchKernel").at(at + 5, 2).on(1, 1);
                     fixture.push(call.link(n));

@@ -11,6 +11,8 @@ use trace::{Details, OpInputs};
 
 const US: i64 = 1_000;
 const ANY: &str = "void at::native::elementwise_kernel<128, 4, at::native::gpu_kernel_impl_nocast<at::native::CUDAFunctor_add<float> > >";
+const COPY: &str =
+    "void at::native::elementwise_kernel<128, 4, at::native::direct_copy_kernel_cuda>";
 const CONTIGUOUS: &str =
     "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float> >";
 
@@ -53,6 +55,20 @@ fn calls_of_equal_sizes_that_take_longer_in_the_kernel_for_any_layout_are_told()
     assert!(layouts(&run(&slow)).is_none(), "nothing to compare with");
     let other = [&slow[..], &[("[[1024],[1024]]", CONTIGUOUS, 480)]].concat();
     assert!(layouts(&run(&other)).is_none(), "other sizes");
+    let broadcast = "[[1024,4096,256],[]]";
+    let by_number = [(broadcast, ANY, 1_200), (broadcast, CONTIGUOUS, 480)];
+    assert!(layouts(&run(&by_number)).is_none(), "a tensor without dimensions is broadcast");
+    let copies = slow.map(|(dims, _, us)| (dims, COPY, us));
+    let copies = [&copies[..], &[(large, CONTIGUOUS, 480)]].concat();
+    assert!(layouts(&run(&copies)).is_none(), "a copy to another layout");
+    let short = slow.map(|(dims, kernel, us)| (dims, kernel, us / 20));
+    let short = [&short[..], &[(large, CONTIGUOUS, 24)]].concat();
+    assert!(layouts(&run(&short)).is_none(), "in a cache");
+    let once = [
+        &slow.map(|(dims, kernel, _)| (dims, kernel, 480))[..],
+        &[slow[0], (large, CONTIGUOUS, 480)],
+    ];
+    assert!(layouts(&run(&once.concat())).is_none(), "one of several is late for another reason");
     let near = [&slow[..], &[(large, CONTIGUOUS, 900)]].concat();
     assert!(layouts(&run(&near)).is_none(), "as fast");
 }

@@ -45,7 +45,8 @@ pub struct RepairReport {
     pub impossible_note: Option<String>,
     /// The worst places, before and after.
     pub places: Vec<Place>,
-    /// What a document says of it; `None` where Perfetto loses nothing of the file and reads every time exactly.
+    /// What a document says of the file first; `None` where Perfetto loses nothing of it and moves no time that a person notices, and none is
+    /// impossible.
     #[serde(skip)]
     pub in_document: Option<String>,
 }
@@ -59,11 +60,14 @@ impl RepairReport {
         let damaged = !plan.is_identity() || is_damaged_gzip(decoded);
         let impossible = impossible(trace, plan);
         let (file, outcome) = verdict(plan, &text, is_damaged_gzip(decoded));
-        let loses = plan.before.loses() || !text.is_none() || !impossible.is_empty();
+        let loses = plan.before.loses() || !text.is_none() || is_damaged_gzip(decoded);
+        let is_told = loses || !impossible.is_empty();
         Self {
-            in_document: loses.then(|| in_document(&file, &outcome)),
+            in_document: is_told.then(|| {
+                if loses { [&file, &*outcome.in_document()].join(" ") } else { String::new() }
+            }),
             damaged,
-            verdict: [file, outcome].join(" ").trim_end().to_owned(),
+            verdict: [&file, outcome.on_page()].join(" ").trim_end().to_owned(),
             // (In a document the verdict says it all, but what is left.)
             predictions: predictions(plan, &text).only_on_page(plan.after.is_clean()),
             drops_before: plan.before.drops_v51_v56(),
@@ -102,7 +106,7 @@ impl RepairReport {
             in_document,
         } = self.clone();
         let mut section = Section::new("repair", "Repair");
-        section.intro.push(in_document?);
+        section.intro.extend(Some(in_document?).filter(|text| !text.is_empty()));
         section.intro.extend(time_base);
         section.intro.extend(impossible_note);
         section.tables.extend([predictions, rules, lanes]);
@@ -113,25 +117,52 @@ impl RepairReport {
     }
 }
 
-/// What a document says of a file of which Perfetto loses something.
-fn in_document(file: &str, outcome: &str) -> String {
-    let what = match outcome {
-        WHOLE => "kinetoscope perfetto-fix writes a copy that opens in full, without an error.",
-        other => other,
-    };
-    format!("{file} {what}")
+/// What Perfetto makes of the repaired file.
+enum Outcome {
+    /// Nothing is repaired.
+    Same,
+    /// Only its compression is.
+    Frame,
+    /// It shows all of it without an error.
+    Whole,
+    /// The sentence says what it does not.
+    Limited(String),
 }
 
-/// What Perfetto makes of the repaired file, if nothing is left to say of it.
-const WHOLE: &str =
-    "The repaired file opens without an error in Perfetto v51+, with every slice shown.";
+impl Outcome {
+    /// A sentence for the page; empty where nothing is repaired.
+    fn on_page(&self) -> &str {
+        match self {
+            Self::Same => "",
+            Self::Frame => "Its JSON has no problems; the repaired file has a new gzip frame.",
+            Self::Whole => {
+                "The repaired file opens without an error in Perfetto v51+, with every slice shown."
+            }
+            Self::Limited(text) => text,
+        }
+    }
+
+    /// Sentences for a document, with the command that writes the file.
+    fn in_document(&self) -> String {
+        match self {
+            Self::Same => String::new(),
+            Self::Whole => {
+                "kinetoscope perfetto-fix writes a copy that opens in full, without an error."
+                    .to_owned()
+            }
+            Self::Frame | Self::Limited(_) => {
+                format!("{} kinetoscope perfetto-fix writes it.", self.on_page())
+            }
+        }
+    }
+}
 
 /// What Perfetto makes of the file as it is, and of the repaired one.
-fn verdict(plan: &RepairPlan, text: &TextFaults, damaged_gzip: bool) -> (String, String) {
+fn verdict(plan: &RepairPlan, text: &TextFaults, damaged_gzip: bool) -> (String, Outcome) {
     let before = &plan.before;
     if plan.is_identity() && before.is_clean() && text.is_none() {
         let whole = "No problems found. The file opens without loss in Perfetto v51+.";
-        return (whole.to_owned(), String::new());
+        return (whole.to_owned(), Outcome::Same);
     }
     let start = if let Some(reason) = text.refused.map(str::to_owned).or(before.stops.clone()) {
         format!("Perfetto does not read the whole file: {reason}.")
@@ -155,14 +186,13 @@ fn verdict(plan: &RepairPlan, text: &TextFaults, damaged_gzip: bool) -> (String,
         )
     };
     if plan.is_identity() && damaged_gzip {
-        let frame = "Its JSON has no problems; the repaired file has a new gzip frame.";
-        return (start, frame.to_owned());
+        return (start, Outcome::Frame);
     }
     (start, outcome(plan, text))
 }
 
-/// What Perfetto makes of the repaired file.
-fn outcome(plan: &RepairPlan, text: &TextFaults) -> String {
+/// What Perfetto makes of a file that is repaired by this plan.
+fn outcome(plan: &RepairPlan, text: &TextFaults) -> Outcome {
     let after = &plan.after;
     let n_aside = plan.counts.get(&Rule::SetAside).copied().unwrap_or_default();
     let n_outliers = plan.counts.get(&Rule::Outlier).copied().unwrap_or_default();
@@ -194,15 +224,16 @@ fn outcome(plan: &RepairPlan, text: &TextFaults) -> String {
         limits
             .push(format!("{times} rounded by up to {off}, because the trace spans too much time"));
     }
-    let opens = match after.stops.is_none() && !after.has_errors() {
+    let opens = after.stops.is_none() && !after.has_errors();
+    let start = match opens {
+        true if limits.is_empty() => return Outcome::Whole,
         true => "The repaired file opens without an error in Perfetto v51+",
         false => "The repaired file still has errors, listed below",
     };
-    match limits.is_empty() {
-        true if after.stops.is_none() && !after.has_errors() => WHOLE.to_owned(),
-        true => format!("{opens}, with every slice shown."),
-        false => format!("{opens}; not as recorded: {}.", limits.join(", ")),
-    }
+    Outcome::Limited(match limits.is_empty() {
+        true => format!("{start}, with every slice shown."),
+        false => format!("{start}; not as recorded: {}.", limits.join(", ")),
+    })
 }
 
 fn time_base(trace: &Trace, plan: &RepairPlan) -> Option<String> {

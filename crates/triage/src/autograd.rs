@@ -49,7 +49,10 @@ impl Autograd {
             links.extend(found);
             trace::sort(&mut links);
         }
-        Self { links, sums: sums(ops) }
+        let mut sums = sums(ops);
+        // (A backward pass that is differentiated itself has nodes for them.)
+        sums.retain(|sum| find(&links, *sum).is_none());
+        Self { links, sums }
     }
 
     /// Where the innermost op of the backward pass that is open on `track` at `ts_ns` came from: that op, and the one of

@@ -934,8 +934,8 @@ pub(super) const REMEDIES: &[Remedy] = &[
     Remedy {
         id: "several-inputs",
         what: "CPU work for several inputs at once",
-        action: "Shorten what the CPU does here, move it to the GPU, or do it for several inputs at once (in worker processes): it runs while \
-                 the GPU works already, and takes longer.",
+        action: "Shorten what the CPU does here, move it to the GPU, or do it for several inputs at once (in worker processes): it already \
+                 overlaps the GPU's work, but takes longer.",
         why: "The GPU waits for the CPU.",
         check: "In a new trace, the GPU is idle for less time before late launches.",
         gates: Gates { platforms: KNOWN_GPU, ..OPEN },

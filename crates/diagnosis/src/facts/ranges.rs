@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use host::HostSlice;
+use host::class::Class;
 use host::slices::is_step;
 use report::short_name;
 use report::units::time;
@@ -89,18 +90,26 @@ impl<'f> Device<'f> {
     }
 
     /// Whether most of its work runs while the annotation with most of [`Device::in_ranges`] is open, or one around that, though nothing is
-    /// launched in it: what the CPU does there is done beside the device's work already.
+    /// launched and waited for in it: what the CPU does there is done beside the device's work already.
     #[must_use]
     pub(crate) fn works_beside_ranges(&self) -> bool {
         let (facts, slices) = (self.facts, self.facts.slices);
         let Some(ranges) = self.in_ranges() else { return false };
         let nested = slices.nest(self.saying());
+        let threads = self.launching_threads();
+        let waits = slices.calls.iter().filter(|call| slices.class(call) == Class::Sync);
+        let waits = union(waits.map(HostSlice::interval).collect());
+        // (Where the CPU waits for the device meanwhile, what follows may need its result.)
         let is_idle = |slice: &HostSlice| {
-            facts.gpu.launched_in(self.id, slice).is_empty() && slice.dur_ns() > 0
+            facts.gpu.launched_in(self.id, slice).is_empty()
+                && slice.dur_ns() > 0
+                && length_within(&waits, slice.interval()).saturating_mul(20) < slice.dur_ns()
         };
         let own = (0..nested.slices.len()).filter(|at| {
             let slice = &nested.slices[*at];
-            short_name(slices.name(slice), NAME) == ranges.most() && is_idle(slice)
+            threads.contains(&slices.thread(slice.row))
+                && short_name(slices.name(slice), NAME) == ranges.most()
+                && is_idle(slice)
         });
         let around = own.filter_map(|at| {
             let outer = nested.chain(at).map(|at| &nested.slices[at]);

@@ -156,7 +156,7 @@ impl Device<'_> {
         if self.slowed_by_recording().is_some() { Confidence::Low } else { Confidence::High }
     }
 
-    /// What late launches cost without the profiler; empty where they are late without it, too.
+    /// What late launches cost without the profiler; empty where most of that time is other work of the CPU.
     #[must_use]
     pub(crate) fn costs_unrecorded(&self) -> String {
         if let Some(timed) = self.timed_as_recorded() {
@@ -179,7 +179,8 @@ impl Device<'_> {
     /// of the CPU other than launches.
     fn costs_less(&self) -> String {
         let ns = |part| self.wall(part).map_or(0, |row| row.total_ns);
-        if ns(WallPart::HostCompute) > ns(WallPart::Launch) {
+        let launches_ns = ns(WallPart::Launch);
+        if launches_ns == 0 || ns(WallPart::HostCompute) > launches_ns {
             return String::new();
         }
         let (most, stacks) = match self.has_stacks() {
@@ -187,8 +188,7 @@ impl Device<'_> {
             false => (WITHOUT_STACKS, "without"),
         };
         format!(
-            " Recording slows launches, {stacks} stacks up to {most:.1} times where that was measured: a run without the profiler has less to \
-             save."
+            " Recording slows launches, {stacks} stacks up to {most:.1} times where that was measured: without the profiler, late ones cost less."
         )
     }
 

@@ -11,7 +11,7 @@ use crate::{Confidence, Facts, Finding, Level, Rule};
 
 /// Of the busy time and of the wall time, for one op.
 const LEAST_SHARE: f64 = 0.01;
-/// Of an op's time, where its other calls are not worth a word.
+/// From this share of an op's time on, its other calls are not worth a word.
 const MOST_OF_OP: f64 = 0.9;
 /// Ops that the sentence names.
 const NAMED: usize = 3;

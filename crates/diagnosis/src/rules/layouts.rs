@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use host::rates::sizes;
 use report::units::{plural, time};
+use serde_json::Value;
 use trace::StringId;
 
 use crate::facts::Device;
@@ -50,6 +51,9 @@ impl Slower {
     fn of(key: Key, Alike { slow, mut fast }: Alike) -> Option<Self> {
         let fast_ns = timeline::median(&mut fast).filter(|ns| *ns >= LEAST_NS)?;
         let is_slow = |ns: i64| ns as f64 >= SLOWER * fast_ns as f64;
+        // (One of many is slow for another reason.)
+        let mut times: Vec<i64> = slow.iter().map(|(_, ns)| *ns).collect();
+        timeline::median(&mut times).filter(|ns| is_slow(*ns))?;
         let calls: Vec<(usize, i64)> = slow.into_iter().filter(|(_, ns)| is_slow(*ns)).collect();
         (!calls.is_empty()).then_some(Self { key, calls, fast_ns })
     }
@@ -83,7 +87,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
 
 fn of_device(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
     let all = alike(facts, device).into_iter();
-    let mut slower: Vec<Slower> = all.filter_map(|(key, own)| Slower::of(key, own)).collect();
+    let slower = all.filter_map(|(key, own)| Slower::of(key, own));
+    let mut slower: Vec<Slower> = slower.filter(|one| has_equal_inputs(facts, one.key)).collect();
     trace::sort_by_key(&mut slower, |one| std::cmp::Reverse(one.more_ns()));
     let most = slower.first()?;
     let gone = slower.iter().flat_map(|one| {
@@ -120,6 +125,21 @@ fn of_device(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
             )
             .with("triage", "GPU time above that of contiguous inputs", time(more_ns)),
     )
+}
+
+/// Whether the tensors of a call all have the same sizes: else one is broadcast, and the kernel for any layout is the only one, unless that is a
+/// number of the CPU's.
+fn has_equal_inputs(facts: &Facts<'_>, (_, dims, types): Key) -> bool {
+    let read = |id| serde_json::from_str::<Vec<Value>>(facts.details.texts.get(id)).ok();
+    let Some((dims, types)) = read(dims).zip(read(types)) else { return false };
+    let is_number = |kind: Option<&Value>| kind.is_none_or(|kind| kind == "Scalar" || kind == "");
+    let is_empty = |one: &Value| one.as_array().is_some_and(Vec::is_empty);
+    let mut tensors = dims.iter().filter(|one| !is_empty(one));
+    let first = tensors.next();
+    let numbers = dims.iter().enumerate().filter(|(_, one)| is_empty(one));
+    first.is_some()
+        && tensors.all(|one| Some(one) == first)
+        && numbers.map(|(at, _)| types.get(at)).all(is_number)
 }
 
 /// The calls of elementwise ops that launched one kernel on a device, by what is equal in them.

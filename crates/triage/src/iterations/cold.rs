@@ -17,7 +17,7 @@ use crate::{WallPart, WallTimes};
 
 /// So much longer than the later ones is a cold one.
 const LONGER: f64 = 1.5;
-/// A later one is as long if it is so many times shorter at most, and does the same work if its GPU work takes as long as this; one in so many
+/// A later one is as long if it is so many times shorter or longer at most, and does the same work if its GPU work takes as long as this; one in so many
 /// of them may be as long, for another reason.
 const AS_LONG: f64 = 1.1;
 const SAME_WORK: f64 = 1.25;
@@ -123,7 +123,8 @@ fn cold(
     let as_long = |ns: &&i64, times: f64| **ns as f64 * times > dur_ns as f64;
     // (Those that follow at once are cold, too.)
     let again = alike.iter().skip_while(|ns| as_long(ns, AS_LONG));
-    let comes_again = again.filter(|ns| as_long(ns, AS_LONG)).count() * SELDOM > later.len();
+    let equal = again.filter(|ns| as_long(ns, AS_LONG) && **ns as f64 <= AS_LONG * dur_ns as f64);
+    let comes_again = equal.count() * SELDOM > later.len();
     let is_few = later.iter().filter(|ns| as_long(ns, LONGER)).count() * 2 < later.len();
     if dur_ns as f64 > LONGER * median as f64 && is_few && !comes_again {
         return Some(Cold::Longer);
@@ -155,6 +156,7 @@ mod tests {
         let of = |alike: [i64; 5]| cold((219, 0), &(vec![2, 2, 2, 210, 215], vec![0; 5]), &alike);
         assert_eq!(of([215, 210, 2, 2, 2]), Some(Cold::Longer), "three cold ones");
         assert_eq!(of([215, 2, 2, 210, 2]), None, "it comes again");
+        assert_eq!(of([215, 2, 2, 900, 2]), Some(Cold::Longer), "another pause");
         assert_eq!(cold((219, 0), &(other, vec![0; 4]), &[2, 2]), Some(Cold::Longer), "other work");
         assert_eq!((many(2), many(3)), (Some(Cold::Longer), None));
         let of = |set_up: [i64; 4]| cold((219, 204), &(vec![2, 2, 210, 210], set_up.to_vec()), &[]);

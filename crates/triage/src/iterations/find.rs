@@ -81,7 +81,9 @@ fn without_empty_end(run: &Run<'_>, mut steps: Vec<HostSlice>) -> Vec<HostSlice>
     let is_less = |does: &dyn Fn(&HostSlice) -> bool| {
         steps.last().is_some_and(|last| !does(last)) && steps.iter().any(does)
     };
-    if is_less(&begins) || is_less(&launches) {
+    // (Of steps that all launch nothing, the last one is no other.)
+    let one_before = steps.len().checked_sub(2).is_some_and(|at| launches(&steps[at]));
+    if is_less(&begins) || (one_before && is_less(&launches)) {
         steps.pop();
     }
     steps

@@ -50,7 +50,7 @@ pub struct StageRow {
     pub graphs: bool,
     /// Time during which at least one of them ran.
     pub busy_ns: i64,
-    /// From the first start to the last end of its slices, without the times of other stages in between; over several steps
+    /// From the first start to the last end of its slices, anew after 1 ms or more of other stages; over several steps
     /// the sum over the steps that launched them, each moment counted once.
     pub span_ns: i64,
     /// Busy in percent of the span.
@@ -401,7 +401,7 @@ impl Row for StageRow {
             key: "span_ns",
             title: "Span",
             unit: Unit::Time,
-            help: "From the first start to the last end, of each training step that launched work of the stage, summed; without times in which only other stages run for 1 ms or more.",
+            help: "From the first start to the last end, of each training step that launched work of the stage, summed; it begins anew after other stages ran for 1 ms or more.",
             cell: |row| Cell::Ns(row.span_ns),
         },
         Column {

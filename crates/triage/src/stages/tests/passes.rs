@@ -44,6 +44,27 @@ fn a_kernel_of_a_transposed_convolution_is_no_backward_pass() {
 }
 
 #[test]
+fn a_span_begins_anew_after_other_stages_and_not_after_idle_time() {
+    // Prefills at 0 to 2 and 30 to 32 ms, with so many kernels of a decode in between, 5 ms apart.
+    let with = |n_decodes: i64| {
+        let mut fixture = Fixture::default();
+        fixture.push(cpu("step[EXTEND bs=15 toks=15360]", 1).at(0, 2 * MS));
+        fixture.push(cpu("step[DECODE bs=32]", 1).at(5 * MS, 20 * MS));
+        fixture.push(cpu("step[EXTEND bs=15 toks=15360]", 1).at(30 * MS, 2 * MS));
+        let decodes = (0..n_decodes).map(|n| 5 + 5 * n);
+        for (n, at_ms) in (1..).zip([0, 1].into_iter().chain(decodes).chain([30, 31])) {
+            launched(&mut fixture, n, 1, at_ms, at_ms);
+        }
+        let found = rows(fixture);
+        found.iter().find(|row| row.stage == Stage::Extend).unwrap().span_ns
+    };
+    // (A kernel takes 1 us.)
+    assert_eq!(with(3), 2 * (MS + 1_000), "two spans");
+    assert_eq!(with(1), 31 * MS + 1_000, "one kernel of another stage, and idle time");
+    assert_eq!(with(0), 31 * MS + 1_000, "idle time alone");
+}
+
+#[test]
 fn a_training_step_has_three_stages() {
     let mut fixture = Fixture::default();
     let op = "autograd::engine::evaluate_function: AddmmBackward0";
