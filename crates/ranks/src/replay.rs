@@ -53,7 +53,7 @@ impl RankCalls {
                 while let Some((from, to)) = waits.next_if(|(_, to)| *to <= launch_ns) {
                     let waited = cpu_sooner.saturating_add(to.saturating_sub(*from));
                     let most = streams.iter().map(|stream| {
-                        stream.now(all).max(stream.ended_within(*from, *to).max().unwrap_or(0))
+                        stream.now(all).max(stream.ended_within(*from, *to).unwrap_or(0))
                     });
                     cpu_sooner = most.max().unwrap_or(all).min(waited);
                 }
@@ -93,7 +93,7 @@ fn after_others(streams: &[Stream], at: usize, start: i64) -> i64 {
         return ends_sooner;
     }
     let others = streams.iter().enumerate().filter(|(other, _)| *other != at);
-    let awaited = others.filter_map(|(_, stream)| stream.ended_within(ended, start).max()).max();
+    let awaited = others.filter_map(|(_, stream)| stream.ended_within(ended, start)).max();
     awaited.unwrap_or(0).min(ends_sooner.saturating_add(stands_ns)).max(0)
 }
 
@@ -159,10 +159,10 @@ impl Stream {
         self.sooner.saturating_add(all.saturating_sub(self.since))
     }
 
-    /// How much sooner those of its kernels would end that end after `from`, and by `to`.
-    fn ended_within(&self, from: i64, to: i64) -> impl Iterator<Item = i64> + '_ {
-        let ended = self.ended.iter().rev().skip_while(move |(end, _)| *end > to);
-        ended.take_while(move |(end, _)| *end > from).map(|(_, sooner)| *sooner)
+    /// How much sooner one of its kernels that end after `from`, and by `to`, would end at most; `None` without any.
+    fn ended_within(&self, from: i64, to: i64) -> Option<i64> {
+        let by = |ns: i64| self.ended.partition_point(|(end, _)| *end <= ns);
+        self.ended.get(by(from)..by(to))?.iter().map(|(_, sooner)| *sooner).max()
     }
 
     /// Adds a kernel that begins `sooner` and waits for `own_ns`, which goes away; `all` was removed when it began.
