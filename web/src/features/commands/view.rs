@@ -49,8 +49,7 @@ pub fn CommandDialog(props: &Props) -> Html {
     let oninput = {
         let (text, active) = (text.clone(), active.clone());
         Callback::from(move |event: InputEvent| {
-            let field = event.target().and_then(|of| of.dyn_into::<HtmlInputElement>().ok());
-            if let Some(field) = field {
+            if let Some(field) = field_of(&event) {
                 text.set(field.value());
                 active.set(0);
             }
@@ -71,11 +70,23 @@ pub fn CommandDialog(props: &Props) -> Html {
     let onkeydown = {
         let (run, active, n_shown) = (run.clone(), active.clone(), shown.len());
         let chosen = shown.get(at).map(|entry| entry.command.clone());
+        let (entries, text) = (props.entries.clone(), text.clone());
+        // (Whoever types fast presses Enter before the list is drawn anew.)
+        let chosen = move |event: &KeyboardEvent| {
+            let typed = field_of(event).map(|field| field.value());
+            match typed.filter(|typed| *typed != *text) {
+                Some(typed) => Some(matching(&entries, &typed).first()?.command.clone()),
+                None => chosen.clone(),
+            }
+        };
         Callback::from(move |event: KeyboardEvent| {
             match event.key().as_str() {
                 // Enter ends the composition of a word first.
                 "Enter" if event.is_composing() => return,
-                "Enter" if chosen.is_some() => run.emit(chosen.clone()),
+                "Enter" => match chosen(&event) {
+                    None => return,
+                    command => run.emit(command),
+                },
                 "ArrowDown" if n_shown > 0 => active.set((at + 1) % n_shown),
                 "ArrowUp" if n_shown > 0 => active.set((at + n_shown - 1) % n_shown),
                 "k" | "K" if event.ctrl_key() || event.meta_key() => run.emit(None),
@@ -100,6 +111,11 @@ pub fn CommandDialog(props: &Props) -> Html {
             <p class="commands-none" role="status">{ if none { "No command matches." } else { "" } }</p>
         </dialog>
     }
+}
+
+/// The field that an event is of.
+fn field_of(event: &Event) -> Option<HtmlInputElement> {
+    event.target().and_then(|of| of.dyn_into().ok())
 }
 
 /// The list, with a heading above the first line of each section.
