@@ -13,7 +13,7 @@ use crate::digest::files;
 /// Budgets for the compressed files, slightly above the current sizes: the workers are compiled for speed, the app for
 /// size. Give the reason in the commit that raises one.
 const BUDGET: &[Share] = &[
-    Share { what: "app wasm", start: "app-", end: "_bg.wasm", but: &[], bytes: 350_000 },
+    Share { what: "app wasm", start: "app-", end: "_bg.wasm", but: &[], bytes: 350_500 },
     Share { what: "worker wasm", start: "worker-", end: "_bg.wasm", but: &[], bytes: 370_500 },
     Share { what: "triage wasm", start: "triage-", end: "_bg.wasm", but: &[], bytes: 1_520_500 },
     Share { what: "snapshot wasm", start: "snapshot-", end: "_bg.wasm", but: &[], bytes: 463_500 },

@@ -70,11 +70,11 @@ pub fn CommandDialog(props: &Props) -> Html {
     let onkeydown = {
         let (run, active, n_shown) = (run.clone(), active.clone(), shown.len());
         let chosen = shown.get(at).map(|entry| entry.command.clone());
-        let (entries, text) = (props.entries.clone(), text.clone());
-        // (Whoever types fast presses Enter before the list is drawn anew.)
+        // (Whoever types fast presses Enter before the list is drawn anew. The state has the new text by then.)
+        let (entries, drawn) = (props.entries.clone(), (*text).clone());
         let chosen = move |event: &KeyboardEvent| {
             let typed = field_of(event).map(|field| field.value());
-            match typed.filter(|typed| *typed != *text) {
+            match typed.filter(|typed| *typed != drawn) {
                 Some(typed) => Some(matching(&entries, &typed).first()?.command.clone()),
                 None => chosen.clone(),
             }
