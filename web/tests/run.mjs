@@ -41,7 +41,8 @@ const queue = inBrowser ? queueOf(groups[group]) : undefined;
 const files = inBrowser ? ["lanes/first.mjs", "lanes/second.mjs"] : groups[group];
 // A file of Perfetto has 20 minutes, a lane an hour; with the many seeds of KINETOSCOPE_SEEDS, four hours.
 const minutes = process.env.KINETOSCOPE_SEEDS ? 240 : inBrowser ? 60 : 20;
-const runner = ["--test", "--test-reporter=spec", "--test-concurrency=2", `--test-timeout=${minutes * 60_000}`, ...options, ...files];
+const reporters = ["--test-reporter=spec", "--test-reporter-destination=stdout", "--test-reporter=./failures.mjs", "--test-reporter-destination=stderr"];
+const runner = ["--test", ...reporters, "--test-concurrency=2", `--test-timeout=${minutes * 60_000}`, ...options, ...files];
 const env = { ...process.env, ...(queue && { KINETOSCOPE_QUEUE: queue }) };
 const { status } = spawnSync(process.execPath, runner, { cwd: folder, stdio: "inherit", env });
 if (queue) fs.rmSync(queue, { recursive: true });

@@ -1,5 +1,6 @@
 //! What the tests ran on: samples of this repository, and the corpus of real traces. The tests note it line by line
-//! (`crates/testkit/src/tally.rs`, `web/tests/environment.mjs`), and the sums are printed at the end.
+//! (`crates/testkit/src/tally.rs`, `web/tests/environment.mjs`), and the sums are printed at the end. So is each test in Node that
+//! failed (`web/tests/failures.mjs`): the other steps print hundreds of lines after it.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -48,6 +49,9 @@ pub fn summary(notes: &str, corpus_is_there: bool) -> String {
             let _ = writeln!(text, "  SKIPPED {}", test.replace('\t', " "));
         }
     }
+    for test in tests("failed") {
+        let _ = writeln!(text, "FAILED {}", test.replace('\t', " "));
+    }
     text
 }
 
@@ -64,6 +68,12 @@ mod tests {
         assert!(text.starts_with("2 tests ran on samples of this repository.\n"), "{text}");
         assert!(text.contains("in whole or in part: 1.\n  SKIPPED cli maps::b\n"), "{text}");
         assert!(!text.contains("truth"), "a test that ran on a sample of our own: {text}");
+    }
+
+    #[test]
+    fn what_failed_is_named_once_more() {
+        let text = summary("own\ttruth\ta\nfailed\tin Node:\tb (kept.test.mjs:9: 1 !== 2)\n", true);
+        assert!(text.ends_with("\nFAILED in Node: b (kept.test.mjs:9: 1 !== 2)\n"), "{text}");
     }
 
     #[test]
