@@ -251,25 +251,47 @@ async function lookAtKept() {
   const inUse = new Set((await navigator.locks?.query())?.held.map(({ name }) => name));
   const found = [];
   for (const [id, folder] of all) {
-    // (The locks of the page before may outlive it for a moment.)
-    if (inUse.has(lockOf(id)) && !reloaded.includes(id)) continue;
-    try {
-      for await (const handle of folder.values()) {
-        const file = await handle.getFile();
-        if (file.size > 0 && (keeps || reloaded.includes(id))) found.push([id, file]);
-      }
-    } catch {
-      // (Another tab that starts has removed it.)
+    if (inUse.has(lockOf(id)) && !reloaded.includes(id)) {
+      offerOnceFree(id, folder);
       continue;
     }
-    if (!found.some(([of]) => of === id)) await removed(id);
+    try {
+      const file = await fileOf(folder);
+      if (file && (keeps || reloaded.includes(id))) found.push([id, file]);
+      else await removed(id);
+    } catch {
+      // (Another tab that starts has removed it.)
+    }
   }
   found.sort(([a], [b]) => a < b ? -1 : 1);
-  found.forEach(([id, file]) => copies.set(file, id));
-  waiting = new Map(found);
+  for (const [id, file] of found) offer(id, file);
   const again = found.filter(([id]) => reloaded.includes(id)).map(([, file]) => file);
   if (again.length > 0) hear("files", again);
   else tell();
+}
+
+/// The file that is in a folder, if its copy is complete.
+async function fileOf(folder) {
+  for await (const handle of folder.values()) {
+    const file = await handle.getFile();
+    if (file.size > 0) return file;
+  }
+  return undefined;
+}
+
+/// Offers a copy that another tab has open, once that tab is closed. (The locks of one that was just closed may outlive it for a moment.)
+async function offerOnceFree(id, folder) {
+  await navigator.locks.request(lockOf(id), { mode: "shared" }, () => {});
+  // It is gone if the file was closed before its tab.
+  const file = keeps && await fileOf(folder).catch(() => undefined);
+  if (file) offer(id, file);
+  tell();
+}
+
+/// Has a copy wait to be opened again.
+function offer(id, file) {
+  copies.set(file, id);
+  waiting.set(id, file);
 }
 
 /// Files that the system opens with the installed page.

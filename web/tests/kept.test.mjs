@@ -131,7 +131,7 @@ test("Clear removes all of them, and so does switching the setting off", async (
   await session.close();
 });
 
-test("files that are open in another tab are neither offered nor removed", async () => {
+test("files that are open in another tab are neither offered nor removed, until it is closed", async () => {
   const session = await open(browser);
   await setKeep(session.page, true);
   await drop(session.page, "body", [example()]);
@@ -139,6 +139,11 @@ test("files that are open in another tab are neither offered nor removed", async
   const page = await visit(session);
   await meanwhile(page);
   assert.equal(await id(page, "kept").count(), 0);
+  assert.equal((await stored(page)).length, 1);
+  await leave(session.page);
+  await id(page, "reopen").click();
+  await settled(page);
+  assert.equal(await id(page, "file-card").count(), 1);
   assert.equal((await stored(page)).length, 1);
   await session.close();
 });
@@ -157,8 +162,13 @@ test("a copy is open in one tab at a time", async () => {
   // a click that waits for one would never end.)
   await Promise.all(tabs.map((page) => id(page, "reopen").evaluateAll((buttons) => buttons.forEach((button) => button.click()))));
   for (const page of tabs) await id(page, "kept").waitFor({ state: "detached", ...PATIENCE });
+  let cards;
+  await until(async () => {
+    cards = await Promise.all(tabs.map(names));
+    return cards.flat().length >= files.length;
+  }, () => `the tabs show ${JSON.stringify(cards)}`);
   await meanwhile(tabs[0]);
-  const cards = await Promise.all(tabs.map(names));
+  cards = await Promise.all(tabs.map(names));
   assert.equal(cards.flat().length, files.length, JSON.stringify(cards));
   assert.equal((await stored(tabs[0])).length, files.length);
   await session.close();
