@@ -10,7 +10,7 @@ use trace::{Flags, StringId, each_row};
 use crate::step_facts::{self, StepFacts};
 use crate::words;
 use timeline::absolute_ns;
-use timeline::before_window::{duration_ns, each_launch, is_gpu_slice};
+use timeline::before_window::{duration_ns, each_launch};
 use timeline::gpu::Gpu;
 use timeline::intervals::{Interval, touching};
 
@@ -126,9 +126,7 @@ fn empty(gpu: &Gpu<'_>, rows: &[trace::Row], is_gpu: &dyn Fn(trace::Row) -> bool
     if rows.len() > 1 {
         // (A call that polls an event has a number, too.)
         let mut ids: Vec<i64> = Vec::new();
-        each_row(trace, |row| {
-            ids.extend(trace.link(row).filter(|_| is_gpu_slice(trace, row)));
-        });
+        gpu.each_row(|row| ids.extend(trace.link(row)));
         trace::sort(&mut ids);
         each_launch(trace, |row, id| {
             if ids.binary_search(&id).is_ok() {

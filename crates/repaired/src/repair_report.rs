@@ -57,10 +57,11 @@ impl RepairReport {
     pub fn new(decoded: &Decoded, plan: &RepairPlan) -> Self {
         let trace = &decoded.trace;
         let text = TextFaults::of(decoded);
-        let damaged = !plan.is_identity() || is_damaged_gzip(decoded);
+        let is_damaged_gzip = is_damaged_gzip(decoded);
+        let damaged = !plan.is_identity() || is_damaged_gzip;
         let impossible = impossible(trace, plan);
-        let (file, outcome) = verdict(plan, &text, is_damaged_gzip(decoded));
-        let loses = plan.before.loses() || !text.is_none() || is_damaged_gzip(decoded);
+        let (file, outcome) = verdict(plan, &text, is_damaged_gzip);
+        let loses = plan.before.loses() || !text.is_none() || is_damaged_gzip;
         let is_told = loses || !impossible.is_empty();
         Self {
             in_document: is_told.then(|| {

@@ -41,14 +41,7 @@ impl Autograd {
     /// What the arrows of the trace say, and the numbers, if the arguments of its ops were read. `ops` holds its ops.
     #[inline(never)]
     pub(crate) fn of(trace: &Trace, ops: &Nest<'_>, details: Option<&Details>) -> Self {
-        let mut links = by_arrow(trace, ops);
-        trace::sort(&mut links);
-        links.dedup_by_key(|(backward, _)| *backward);
-        if let Some(details) = details {
-            let found = by_number(trace, details, &links);
-            links.extend(found);
-            trace::sort(&mut links);
-        }
+        let links = links(trace, ops, details);
         let mut sums = sums(ops);
         // (A backward pass that is differentiated itself has nodes for them.)
         sums.retain(|sum| find(&links, *sum).is_none());
@@ -83,18 +76,36 @@ impl Autograd {
     }
 }
 
+/// The ops of a trace.
+pub(crate) fn nest_of_ops(trace: &Trace) -> Nest<'_> {
+    let recorded = timeline::recorded::recorded(trace);
+    Nest::of(trace, |row| *recorded.of(trace, row) == timeline::recorded::Recorded::Op)
+}
+
 /// Ops of the backward pass, each with the op of the forward pass that it belongs to; sorted by the first. The sum of two
 /// gradients has none, and does not belong to what lies around it.
 #[must_use]
 pub fn backward_links(trace: &Trace, details: Option<&Details>) -> Vec<(Row, Option<Row>)> {
-    let recorded = timeline::recorded::recorded(trace);
-    let ops = Nest::of(trace, |row| *recorded.of(trace, row) == timeline::recorded::Recorded::Op);
+    let ops = nest_of_ops(trace);
     let Autograd { links, sums } = Autograd::of(trace, &ops, details);
     let linked = links.into_iter().map(|(backward, forward)| (backward, Some(forward)));
     let mut found: Vec<(Row, Option<Row>)> =
         linked.chain(sums.into_iter().map(|sum| (sum, None))).collect();
     found.sort_unstable();
     found
+}
+
+/// The backward ops that have a forward op, each with it; sorted by the first.
+pub(crate) fn links(trace: &Trace, ops: &Nest<'_>, details: Option<&Details>) -> Vec<(Row, Row)> {
+    let mut links = by_arrow(trace, ops);
+    trace::sort(&mut links);
+    links.dedup_by_key(|(backward, _)| *backward);
+    if let Some(details) = details {
+        let found = by_number(trace, details, &links);
+        links.extend(found);
+        trace::sort(&mut links);
+    }
+    links
 }
 
 /// How the names of ops begin in which the engine evaluates a node (`torch/csrc/autograd/engine.cpp`).

@@ -96,7 +96,7 @@ impl Device<'_> {
         if ns(WallPart::HostCompute) > ns(WallPart::Launch) && in_calls && !was_ahead {
             return None;
         }
-        let most = if has_stacks { SLOWED_BY_STACKS } else { WITHOUT_STACKS };
+        let most = self.slows_at_most();
         let (busy_ns, window_ns) = self.busy_told()?;
         // (Communication lasts as long as the ranks wait for each other.)
         let waits_ns = self.wall(WallPart::Communication).map_or(0, |row| row.total_ns);
@@ -131,16 +131,19 @@ impl Device<'_> {
         if others_ns.saturating_mul(10) > window_ns {
             return false;
         }
-        let (most, in_calls_ns) = match self.has_stacks() {
-            true => (SLOWED_BY_STACKS, self.in_long_calls_ns()),
-            false => (WITHOUT_STACKS, 0),
-        };
+        let most = self.slows_at_most();
+        let in_calls_ns = if self.has_stacks() { self.in_long_calls_ns() } else { 0 };
         let slow_ns = late_ns.saturating_sub(in_calls_ns).max(0);
         let left_ns = busy_ns.saturating_add(slow_ns);
         let is_late = slow_ns.saturating_mul(100) >= left_ns;
         is_late
             && self.timed_as_recorded().is_none()
             && busy_ns as f64 * most >= left_ns as f64 * LIMITING_SHARE
+    }
+
+    /// How many times as long launches take because they are recorded, at most, where that was measured.
+    fn slows_at_most(&self) -> f64 {
+        if self.has_stacks() { SLOWED_BY_STACKS } else { WITHOUT_STACKS }
     }
 
     fn has_stacks(&self) -> bool {
@@ -183,10 +186,8 @@ impl Device<'_> {
         if launches_ns == 0 || ns(WallPart::HostCompute) > launches_ns {
             return String::new();
         }
-        let (most, stacks) = match self.has_stacks() {
-            true => (SLOWED_BY_STACKS, "with"),
-            false => (WITHOUT_STACKS, "without"),
-        };
+        let most = self.slows_at_most();
+        let stacks = if self.has_stacks() { "with" } else { "without" };
         format!(
             " Recording slows launches, {stacks} stacks up to {most:.1} times where that was measured: without the profiler, late ones cost less."
         )

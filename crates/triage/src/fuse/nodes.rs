@@ -4,7 +4,7 @@ use timeline::gpu::Gpu;
 use timeline::launches::Launches;
 use trace::{Row, TrackId};
 
-use crate::autograd::backward_links;
+use crate::autograd::{links, nest_of_ops};
 
 /// A launch by (thread, start), the GPU slice, and whether that goes away.
 type Call = (TrackId, i64, u32, bool);
@@ -14,7 +14,7 @@ type Call = (TrackId, i64, u32, bool);
 #[inline(never)]
 pub(super) fn slices_of_nodes(gpu: &Gpu<'_>, launches: &Launches, gone: &[u32]) -> Vec<u32> {
     let trace = gpu.trace;
-    let links = backward_links(trace, None);
+    let links = links(trace, &nest_of_ops(trace), None);
     if links.is_empty() {
         return Vec::new();
     }
@@ -34,7 +34,7 @@ pub(super) fn slices_of_nodes(gpu: &Gpu<'_>, launches: &Launches, gone: &[u32]) 
         let n_gone = own.iter().filter(|(.., gone)| *gone).count();
         n_gone > 0 && 2 * n_gone >= own.len()
     };
-    let nodes = links.into_iter().filter(|(_, forward)| forward.is_some_and(is_gone));
+    let nodes = links.into_iter().filter(|(_, forward)| is_gone(*forward));
     let own = nodes.flat_map(|(backward, _)| within(backward)).filter(|(.., gone)| !gone);
     let mut found: Vec<u32> = own.map(|(_, _, at, _)| *at).collect();
     trace::sort(&mut found);
