@@ -16,7 +16,7 @@ use crate::rules::data_loader::takes_over;
 use crate::rules::{allocator, between_graphs};
 use crate::{Confidence, Facts, Finding, Rule};
 
-use communication::{by_ddp, exchanges, has_own_kernels, is_matched};
+use communication::{exchanges, has_own_kernels, is_matched, is_of_gradients};
 use of_triage::of_triage;
 
 pub use action::{Action, Place, Whole};
@@ -145,7 +145,7 @@ const BY_LAUNCHES: &[&str] = &[
 ];
 
 /// The same where most of them are those of the optimizer.
-const BY_UPDATES: &[&str] = &["foreach-optimizer", "foreach-update"];
+const BY_UPDATES: &[&str] = &["foreach-optimizer", "newer-optimizer", "foreach-update"];
 
 /// Whether most of the late launches are those of an optimizer that updates its parameters one by one.
 fn updates_late(facts: &Facts<'_>) -> bool {
@@ -245,8 +245,8 @@ fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
         (Rule::LateRank, _) => &["even-ranks"],
         (Rule::Communication, "waiting") => &[],
         (Rule::Communication, _) if exchanges(facts, finding) => &["split-exchange"],
-        // (Its reducer starts each all-reduce when a bucket is full: only fewer bytes take less time, as a row on overlap says.)
-        (Rule::Communication, _) if by_ddp(facts, finding) => &[],
+        // (The reducer of DistributedDataParallel starts each all-reduce when a bucket is full: only fewer bytes take less time, as a row on overlap says.)
+        (Rule::Communication, _) if is_of_gradients(facts, finding) => &[],
         // (What is waiting is told apart there.)
         (Rule::Communication, _) if is_matched(facts, finding) => &["earlier-transfer"],
         (Rule::Communication, _) => &["earlier-communication"],

@@ -113,7 +113,7 @@ pub struct Class {
 /// One iteration.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Iteration {
-    /// Its name, as the file has it.
+    /// Its name, as the file has it; "before ProfilerStep#2" of one that no range marks.
     pub name: String,
     /// Its class: see [`Class::name`].
     pub class: String,
@@ -260,12 +260,13 @@ fn times_of<'a>(run: &Run<'a>, device: DeviceId) -> Option<&'a WallTimes> {
 }
 
 fn iteration(run: &Run<'_>, range: Range, times: Option<&WallTimes>) -> Iteration {
-    let Range { slice, class, launched, on_gpu, gpu_busy_ns, is_ahead, cold, .. } = range;
+    let Range { slice, class, launched, on_gpu, gpu_busy_ns, is_ahead, cold, is_unmarked, .. } =
+        range;
     let parts = times.map_or_else(Vec::new, |times| times.within(slice.interval()));
     let told: i64 = parts.iter().map(|(_, ns)| ns).sum();
     Iteration {
         class,
-        name: run.slices.name(&slice).to_owned(),
+        name: [if is_unmarked { "before " } else { "" }, run.slices.name(&slice)].concat(),
         ts_ns: timeline::absolute_ns(run.trace, slice.start_ns),
         dur_ns: slice.dur_ns(),
         launched,

@@ -21,6 +21,7 @@ impl RankCalls {
             begins_ns,
             marks,
             kinds,
+            uneven,
             exposed,
             kernels,
             waits,
@@ -47,6 +48,7 @@ impl RankCalls {
             to.int((*is_broadcast).into());
             to.intervals(calls);
         }
+        to.intervals(uneven);
         to.intervals(exposed);
         to.count(kernels.len());
         for Launched { times, launch_ns, stream } in kernels {
@@ -87,6 +89,7 @@ impl RankCalls {
                 calls: from.intervals()?,
             })
         })?;
+        let uneven = from.intervals()?;
         let exposed = from.intervals()?;
         let kernels = from.each(|from| {
             let times = from.interval()?;
@@ -109,6 +112,7 @@ impl RankCalls {
             begins_ns,
             marks,
             kinds,
+            uneven,
             exposed,
             kernels,
             waits,
@@ -240,6 +244,7 @@ mod tests {
                 kinds: vec![Kind { key: file.clone(), group_size: world_size, is_broadcast, calls: calls.clone() }],
                 kernels: calls.iter().copied().map(kernel).collect(),
                 on_cpu: vec![CpuKind { name: file.clone(), size: file.clone(), calls }],
+                uneven: waits.clone(),
                 exposed,
                 waits,
                 groups: shift_ns.map(|shift| vec![shift, rank]).into_iter().collect(),

@@ -57,6 +57,8 @@ pub struct RankCalls {
     pub(crate) kinds: Vec<Kind>,
     /// When it runs no kernel but communication.
     pub(crate) exposed: Vec<Interval>,
+    /// Kernels of calls in which not all ranks wait for each other, as far as their names tell: broadcasts, for one. By start.
+    pub(crate) uneven: Vec<Interval>,
     /// Its kernels by start, with the starts of their launches.
     pub(crate) kernels: Vec<Launched>,
     /// When the CPU waits for the GPU, by end.
@@ -156,7 +158,11 @@ impl RankCalls {
         let mut own = self.clone();
         let all = own.kinds.iter_mut().flat_map(|kind| &mut kind.calls);
         let all = all.chain(own.on_cpu.iter_mut().flat_map(|kind| &mut kind.calls));
-        let all = all.chain(&mut own.exposed).chain(&mut own.waits).chain(&mut own.recorded);
+        let all = all
+            .chain(&mut own.uneven)
+            .chain(&mut own.exposed)
+            .chain(&mut own.waits)
+            .chain(&mut own.recorded);
         all.for_each(|times| *times = moved(*times, by_ns));
         for kernel in &mut own.kernels {
             kernel.times = moved(kernel.times, by_ns);
@@ -182,12 +188,15 @@ impl RankCalls {
             all.filter(|one| device.is_none_or(|device| one.device as usize == device))
         };
         let times = |one: &GpuSlice| moved(one.slice.interval(), shift);
-        let mut kinds: Vec<Kind> = Vec::new();
+        let (mut kinds, mut uneven): (Vec<Kind>, Vec<Interval>) = Default::default();
         let mut names = Names::of(slices, details);
         for one in own().filter(|one| one.is_communication) {
-            let Some(at) = names.kind(one, &mut kinds) else { continue };
-            kinds[at].calls.push(times(one));
+            match names.kind(one, &mut kinds) {
+                Some(at) => kinds[at].calls.push(times(one)),
+                None => uneven.push(times(one)),
+            }
         }
+        trace::sort(&mut uneven);
         // (Those of which all kernels turned out to be of an all-to-all.)
         kinds.retain(|kind| !kind.calls.is_empty());
         kinds.iter_mut().for_each(|kind| trace::sort(&mut kind.calls));
@@ -203,7 +212,7 @@ impl RankCalls {
         let mut kernels: Vec<Launched> = own().map(launched).collect();
         trace::sort_by_key(&mut kernels, |kernel| kernel.times.0);
         let OnCpu { waits, calls } = on_all.clone();
-        Self { name, kinds, exposed, kernels, waits, on_cpu: calls, ..Self::default() }
+        Self { name, kinds, uneven, exposed, kernels, waits, on_cpu: calls, ..Self::default() }
     }
 }
 

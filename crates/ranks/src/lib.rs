@@ -26,6 +26,7 @@ mod runs;
 mod same_calls;
 mod section;
 mod senders;
+mod unmatched;
 mod waits;
 
 pub use calls::RankCalls;

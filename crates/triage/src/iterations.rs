@@ -50,6 +50,8 @@ pub struct Range {
     pub is_ahead: bool,
     /// Why it is cold; `None` if it is not, or if that cannot be told.
     pub cold: Option<Cold>,
+    /// Whether no range of the file marks it: it is what comes before the first one, and the slice has the event of that one.
+    pub is_unmarked: bool,
     /// Ops whose launches that work is.
     pub(crate) n_ops: usize,
     /// Time that it covers without communication, which may only wait for another rank.
@@ -74,7 +76,8 @@ impl Ranges {
     #[must_use]
     #[inline(never)]
     pub fn of(slices: &Slices<'_>, gpu: &GpuSide) -> Option<Self> {
-        let (kind, found) = find::iterations(&Run { slices, gpu })?;
+        let run = Run { slices, gpu };
+        let (kind, found) = find::iterations(&run)?;
         let device = busiest(gpu, &found);
         let is_wait = |call: &&HostSlice| slices.class(call) == Class::Sync || slices.blocks(call);
         let waits = slices.calls.iter().filter(is_wait).map(HostSlice::interval);
@@ -94,19 +97,26 @@ impl Ranges {
                 gpu_busy_ns: length(&own),
                 is_ahead: within.saturating_mul(2) < length(&own),
                 cold: None,
+                is_unmarked: false,
                 n_ops: 0,
                 compute_ns: 0,
                 behind_ns: 0,
             }
             .measured(gpu, device, &waits)
         };
-        let list = found.iter().map(range).collect();
+        let mut list: Vec<Range> = found.iter().map(range).collect();
+        let is_by_profiler = kind == Kind::ProfilerSteps && list.len() >= FEWEST;
+        if let Some(before) = find::before(&run, &found).filter(|_| is_by_profiler) {
+            list.insert(0, Range { is_unmarked: true, ..range(&before) });
+        }
         Some(Self { kind, device, list })
     }
 
-    /// Marks the cold ones. `times` are those of their device.
+    /// Marks the cold ones, and leaves out what no range marks unless that is cold: else it may be a part of an iteration. `times` are those of
+    /// their device.
     pub fn mark(&mut self, times: Option<&WallTimes>) {
         cold::mark(&mut self.list, times);
+        self.list.retain(|one| one.cold.is_some() || !one.is_unmarked);
     }
 
     /// Cold ones.

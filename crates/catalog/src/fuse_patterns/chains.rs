@@ -279,7 +279,7 @@ pub const CHAINS: &[FuseChain] = &[
         id: "K11",
         title: "Short PyTorch kernels in a row",
         what: "four or more of PyTorch's elementwise kernels, 10 µs or less each,",
-        remedies: &["foreach-optimizer", "torch-compile"],
+        remedies: &["foreach-optimizer", "newer-optimizer", "torch-compile"],
         chains: &["aten{4}"],
         same_elements: true,
         zero_grad: Some(false),

@@ -321,6 +321,9 @@ pub struct Gates {
     /// The month in which what the remedy uses was released, as `year * 100 + month`. A trace that was recorded before is of a
     /// version that lacks it; one without a date passes.
     pub since: Option<u32>,
+    /// The month of the release that does by itself what the remedy asks for, in the same form: the trace has to be of an older version, so
+    /// one without a date does not pass.
+    pub until: Option<u32>,
 }
 
 /// No conditions.
@@ -357,6 +360,7 @@ pub(crate) const OPEN: Gates = Gates {
     single_kernel_calls: None,
     asks_flashinfer: None,
     since: None,
+    until: None,
 };
 
 /// A fact that is not known is in no list.
@@ -410,6 +414,7 @@ impl Gates {
             single_kernel_calls,
             asks_flashinfer,
             since: _,
+            until: _,
         } = *self;
         let platform = Some(facts.platform).filter(|platform| *platform != Platform::Unknown);
         let gates = [
@@ -450,7 +455,9 @@ impl Gates {
     }
 
     fn is_released(&self, facts: &RunFacts) -> bool {
+        let is_older = |until: u32| facts.recorded.is_some_and(|recorded| recorded < until);
         self.since.zip(facts.recorded).is_none_or(|(since, recorded)| recorded >= since)
+            && self.until.is_none_or(is_older)
     }
 
     /// Compute capabilities are NVIDIA's; on other GPUs the vendor's gate decides.

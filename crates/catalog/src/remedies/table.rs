@@ -521,6 +521,19 @@ pub(super) const REMEDIES: &[Remedy] = &[
         },
     },
     Remedy {
+        id: "newer-optimizer",
+        what: "torch.optim of PyTorch 2.0 or later",
+        action: "Use PyTorch 2.0 or later: torch.optim (SGD, Adam, AdamW, Adagrad) then updates all parameters with a few launches.",
+        why: "The update runs over lists of parameters instead of one parameter at a time.",
+        check: "In a new trace, a few multi_tensor_apply or fused optimizer kernels replace the many short ones.",
+        gates: Gates {
+            optimizers: &[Optimizer::Sgd, Optimizer::Adam, Optimizer::AdamW, Optimizer::Adagrad],
+            since: None,
+            until: Some(PYTORCH_2_0),
+            ..ONE_BY_ONE
+        },
+    },
+    Remedy {
         id: "foreach-update",
         what: "torch._foreach_*",
         action: "Update all parameters at once with the torch._foreach_* functions, as torch.optim does.",

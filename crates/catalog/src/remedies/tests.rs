@@ -354,6 +354,11 @@ fn what_is_done_already() {
     };
     assert_eq!(ids(&foreach, &step), foreach);
     assert!(ids(&foreach, &RunFacts { foreach: Some(true), ..step }).is_empty());
+    let newer =
+        |recorded| ids(&["foreach-optimizer", "newer-optimizer"], &RunFacts { recorded, ..step });
+    assert_eq!(newer(None), foreach);
+    assert_eq!(newer(Some(2021_01)), ["newer-optimizer"]);
+    assert_eq!(newer(Some(2023_06)), foreach);
     let all = ["overlap-collective", "ddp-compress"];
     let ddp = |ddp, collective_f32| RunFacts { ddp, collective_f32, ..TRAINING };
     assert_eq!(ids(&all, &ddp(Some(false), Some(true))), ["overlap-collective"]);

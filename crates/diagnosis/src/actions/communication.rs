@@ -4,6 +4,7 @@ use host::HostSlice;
 use host::links::GpuSlice;
 use timeline::intervals::{Interval, holds, union};
 
+use crate::facts::Device;
 use crate::rules::communication::{is_by_own_kernels, time_of_collectives};
 use crate::{Facts, Finding};
 
@@ -19,25 +20,62 @@ pub(super) fn exchanges(facts: &Facts<'_>, finding: &Finding) -> bool {
     own_ns.saturating_mul(2) > all_ns
 }
 
-/// Whether DistributedDataParallel runs, and nearly all communication of the device is all-reduces that no forward pass launches: those of
-/// its reducer.
-pub(super) fn by_ddp(facts: &Facts<'_>, finding: &Finding) -> bool {
+/// Whether nearly all communication of the device is all-reduces of gradients that begin as soon as they can: those of the reducer of
+/// DistributedDataParallel, which no forward pass launches, or in a file that does not name it (PyTorch before 1.9), those that the threads of the
+/// backward pass launch between its nodes.
+pub(super) fn is_of_gradients(facts: &Facts<'_>, finding: &Finding) -> bool {
+    let Some(device) = facts.device_of(finding) else { return false };
     let named = |part: &str| facts.slices.names_with(part);
     let forward = named("DistributedDataParallel.forward");
-    if !forward.contains(&true) && !named("torch.distributed.ddp.reducer").contains(&true) {
-        return false;
+    match forward.contains(&true) || named("torch.distributed.ddp.reducer").contains(&true) {
+        true => by_reducer(facts, &device, &forward),
+        false => between_nodes(facts, &device),
     }
-    let Some(device) = facts.device_of(finding) else { return false };
+}
+
+/// `forward`: by name, whether it is that of a forward pass.
+fn by_reducer(facts: &Facts<'_>, device: &Device<'_>, forward: &[bool]) -> bool {
     let slices = facts.slices;
     let ranges = slices.annotations.iter().chain(&slices.ops.slices);
     let ranges = ranges.filter(|one| forward[facts.trace.name(one.row).0 as usize]);
     let passes = union(ranges.map(HostSlice::interval).collect());
+    is_nearly_all(facts, device, &|one| !is_launched_in(&passes, one))
+}
+
+/// Whether the communication is launched on threads that evaluate nodes, and most of it not one call after the other at the end of a pass.
+fn between_nodes(facts: &Facts<'_>, device: &Device<'_>) -> bool {
+    let is_node = facts.slices.names_with("Backward");
+    let ops = facts.slices.ops.slices.iter();
+    let nodes = ops.filter(|one| is_node[facts.trace.name(one.row).0 as usize]);
+    let mut nodes: Vec<(u32, i64)> =
+        nodes.map(|one| (facts.slices.thread(one.row), one.start_ns)).collect();
+    trace::sort(&mut nodes);
+    // The thread of a launch that evaluates nodes, and how many nodes have begun on it by then.
+    let place = |one: &GpuSlice| {
+        let launch = one.launch?;
+        let thread = facts.slices.thread(launch.row);
+        let first = nodes.partition_point(|(of, _)| *of < thread);
+        let at = nodes.partition_point(|node| *node < (thread, launch.start_ns));
+        (nodes.get(first)?.0 == thread).then_some((thread, at))
+    };
+    let own = device.slices().filter(|one| one.is_communication);
+    let mut places: Vec<(u32, usize)> = own.filter_map(|one| place(one)).collect();
+    let n = places.len();
+    trace::sort(&mut places);
+    places.dedup();
+    2 * places.len() > n && is_nearly_all(facts, device, &|one| place(one).is_some())
+}
+
+/// Whether all-reduces of this kind are nine tenths of the communication.
+fn is_nearly_all(
+    facts: &Facts<'_>,
+    device: &Device<'_>,
+    is_own: &dyn Fn(&GpuSlice) -> bool,
+) -> bool {
     let reduces =
         facts.trace.strings.marked(&|name| name.to_ascii_lowercase().contains("allreduce"));
-    let is_own = |one: &GpuSlice| {
-        reduces[facts.trace.name(one.slice.row).0 as usize] && !is_launched_in(&passes, one)
-    };
-    let (own_ns, all_ns) = time_of_collectives(&device, &is_own);
+    let is_reduce = |one: &GpuSlice| reduces[facts.trace.name(one.slice.row).0 as usize];
+    let (own_ns, all_ns) = time_of_collectives(device, &|one| is_reduce(one) && is_own(one));
     all_ns.saturating_sub(own_ns).saturating_mul(10) <= all_ns
 }
 

@@ -52,6 +52,30 @@ pub enum Kind {
     RepeatedRange,
 }
 
+/// An iteration that is not marked launches at least nine tenths of what the median marked one does, and at most twice that: the first of a run
+/// sets things up. Of few launches nothing is told.
+const UNMARKED_MOST: usize = 2;
+const UNMARKED_FEWEST: usize = 10;
+
+/// What of a thread with steps comes before the first of them, if that may be an iteration which the profiler does not mark: versions before
+/// 1.10 record the first of a run so.
+pub(super) fn before(run: &Run<'_>, steps: &[HostSlice]) -> Option<HostSlice> {
+    let slices = run.slices;
+    let first = steps.first()?;
+    let thread = slices.thread(first.row);
+    let all = slices.annotations.iter().chain(&slices.ops.slices).chain(&slices.calls);
+    let own = all.filter(|slice| slices.thread(slice.row) == thread);
+    let start_ns = own.map(|slice| slice.start_ns).min().filter(|from| *from < first.start_ns)?;
+    let launches = Launched::of(run);
+    let mut counts: Vec<usize> =
+        steps.iter().map(|step| launches.between(step.start_ns, step.end_ns)).collect();
+    trace::sort(&mut counts);
+    let median = *counts.get(counts.len() / 2)?;
+    let n = launches.between(start_ns, first.start_ns);
+    let is_alike = n >= UNMARKED_FEWEST && n <= UNMARKED_MOST * median && 9 * median <= 10 * n;
+    is_alike.then_some(HostSlice { start_ns, end_ns: first.start_ns, ..*first })
+}
+
 /// The iterations, by start.
 pub(super) fn iterations(run: &Run<'_>) -> Option<(Kind, Vec<HostSlice>)> {
     // (A file merged from several ranks has the steps of each: those of the thread with most are told of.)
