@@ -556,3 +556,49 @@ fn idle_time_behind_a_launch_that_has_returned_is_told() {
     assert!(meaning.contains("another process on the GPU"), "{meaning}");
     assert_eq!(of(20_000), None, "pauses that every kernel has");
 }
+
+#[test]
+fn all_reduces_between_the_nodes_of_a_backward_pass_begin_as_soon_as_they_can() {
+    // As PyTorch 1.8 records DistributedDataParallel: no range names it. A thread evaluates nodes; another one launches their input.
+    let of = |nodes_at: fn(i64) -> i64, thread: i64| {
+        let mut fixture = Fixture::default();
+        for n in 0..4_i64 {
+            let (called, at) = (n * 20_000, n * 4 * MS + 4_000);
+            launch(&mut fixture, "sgemm", 2 * n + 1, called, at, 3 * MS);
+            fixture.push(slice("cpu_op", "aten::addmm").at(called, 3_000).on(1, 1));
+            let node = slice("cpu_op", "AddmmBackward").at(nodes_at(n), 1_000);
+            fixture.push(node.on(1, thread));
+            let reduce = "ncclAllReduceRingLLKernel_sum_f32(ncclColl)";
+            launch(&mut fixture, reduce, 2 * n + 2, called + 7_000, at + 3 * MS, MS);
+        }
+        diagnosis(fixture).actions.into_iter().find(|one| one.rule == "M10").map(|one| one.remedy)
+    };
+    let between = |n| n * 20_000 + 5_000;
+    let earlier = Some("earlier-communication");
+    assert_eq!(of(between, 1), None);
+    assert_eq!(of(between, 2), earlier, "the nodes are those of another thread");
+    assert_eq!(of(|n| n * 1_000, 1), earlier, "at the end of the pass, one after the other");
+}
+
+#[test]
+fn what_the_cpu_does_beside_the_work_already_is_not_to_be_done_beside_it() {
+    // Three times 4 ms of work, and an annotation of 9 ms that begins so much after its launch.
+    let of = |after_ns: i64, waits: bool| {
+        let mut fixture = Fixture::default();
+        for n in 0..3_i64 {
+            let at = n * 10 * MS;
+            launch(&mut fixture, "gemm", n + 1, at, at + 4_000, 4 * MS);
+            let decode = slice("user_annotation", "decode").at(at + after_ns, 9 * MS);
+            fixture.push(decode.on(1, 1));
+            if waits {
+                let wait = slice("cuda_runtime", "cudaStreamSynchronize").on(1, 1);
+                fixture.push(wait.at(at + after_ns + 1_000, 4 * MS - after_ns));
+            }
+        }
+        launch(&mut fixture, "gemm", 9, 30 * MS, 30 * MS + 4_000, MS);
+        let actions = diagnosis(fixture).actions;
+        actions.into_iter().find(|one| one.rule == "M3").map(|one| one.remedy)
+    };
+    assert_eq!(of(20_000, false), Some("several-inputs"));
+    assert_eq!(of(20_000, true), Some("earlier-launches"), "it waits for the work first");
+}
