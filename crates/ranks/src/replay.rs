@@ -45,21 +45,20 @@ impl RankCalls {
                 streams.push(Stream { id: kernel.stream, sooner: 0, since: 0, ended: Vec::new() });
                 streams.len() - 1
             });
-            let mut sooner = streams[at].now(all).max(after_others(&streams, at, start));
+            let mut queued = None;
             if let Some(launch_ns) = kernel.launch_ns {
                 while let Some((from, to)) = on_cpu.next_if(|(_, to)| *to <= launch_ns) {
                     cpu_sooner = cpu_sooner.saturating_add(to.saturating_sub(*from));
                 }
                 while let Some((from, to)) = waits.next_if(|(_, to)| *to <= launch_ns) {
-                    let waited = cpu_sooner.saturating_add(to.saturating_sub(*from));
-                    let most = streams.iter().map(|stream| {
-                        stream.now(all).max(stream.ended_within(*from, *to).unwrap_or(0))
-                    });
-                    cpu_sooner = most.max().unwrap_or(all).min(waited);
+                    cpu_sooner = after_wait(&streams, (*from, *to), (cpu_sooner, all));
                 }
-                let queued = start.saturating_sub(launch_ns).max(0);
-                sooner = sooner.min(queued.saturating_add(cpu_sooner));
+                queued = Some(start.saturating_sub(launch_ns).max(0));
             }
+            let by_launch = queued.map(|ns| ns.saturating_add(cpu_sooner));
+            let late = queued.filter(|ns| *ns < EXPLAINS_NS).map(|_| cpu_sooner);
+            let in_order = after_others(&streams, at, start, late);
+            let sooner = streams[at].now(all).max(in_order).min(by_launch.unwrap_or(i64::MAX));
             let first = waiting.partition_point(|(of, _)| *of < kernel.times);
             let own = waiting[first..].iter().take_while(|(of, _)| *of == kernel.times);
             let own_ns = own.map(|(_, (from, to))| to.saturating_sub(*from)).max();
@@ -84,17 +83,48 @@ pub(crate) fn when(waiting: &[Waiting]) -> Vec<Interval> {
     union(waiting.iter().map(|(_, times)| *times).collect())
 }
 
-/// How much sooner a kernel that starts at `start` on stream `at` may begin because another stream's kernels end sooner: those that ended
-/// while its own stream stood still.
-fn after_others(streams: &[Stream], at: usize, start: i64) -> i64 {
+/// How much sooner a kernel that starts at `start` on stream `at` may begin by the order of kernels: once its own stream has ended the one
+/// before, and where that stood still, although this one was launched, another stream the one that it may have waited for. `late`: how much
+/// sooner the CPU launches it, if it begins at once then.
+fn after_others(streams: &[Stream], at: usize, start: i64, late: Option<i64>) -> i64 {
     let (ended, ends_sooner) = streams[at].ended.last().copied().unwrap_or((i64::MIN, i64::MAX));
     let stands_ns = start.saturating_sub(ended);
-    if stands_ns < STANDS_NS {
-        return ends_sooner;
+    let by_own = ends_sooner.saturating_add(stands_ns);
+    match late {
+        // (Nothing is known that holds the first one but its launch.)
+        Some(cpu_sooner) if ended == i64::MIN => return cpu_sooner,
+        Some(_) => return by_own,
+        None if stands_ns < STANDS_NS => return by_own,
+        None => {}
     }
     let others = streams.iter().enumerate().filter(|(other, _)| *other != at);
-    let awaited = others.filter_map(|(_, stream)| stream.ended_within(ended, start)).max();
-    awaited.unwrap_or(0).min(ends_sooner.saturating_add(stands_ns)).max(0)
+    awaited(others.map(|(_, stream)| stream), (ended, start)).unwrap_or(0).min(by_own).max(0)
+}
+
+/// How much sooner the CPU goes on after a wait for the GPU. Before it, it is `cpu_sooner`; `all` was removed by then.
+fn after_wait(streams: &[Stream], wait: Interval, (cpu_sooner, all): (i64, i64)) -> i64 {
+    let (from, to) = wait;
+    let waited_ns = to.saturating_sub(from);
+    // (It waits for nothing, and takes as long in any case.)
+    if waited_ns < STANDS_NS {
+        return cpu_sooner;
+    }
+    let removed = streams.iter().map(|stream| stream.now(all)).max().unwrap_or(all);
+    let done = awaited(streams.iter(), wait).unwrap_or(0).max(removed);
+    done.min(cpu_sooner.saturating_add(waited_ns))
+}
+
+/// How much sooner something may go on that waited until `to` for one of these streams, from `from` on: for a kernel that ended just
+/// then, or for any that ended meanwhile. `None` if there is none.
+fn awaited<'a>(
+    streams: impl Iterator<Item = &'a Stream> + Clone,
+    (from, to): Interval,
+) -> Option<i64> {
+    let just = from.max(to.saturating_sub(EXPLAINS_NS));
+    let ended = |from: i64, slack: i64| {
+        streams.clone().filter_map(move |stream| stream.ended_within(from, to, slack)).max()
+    };
+    ended(just, 1).or_else(|| ended(from, 0))
 }
 
 /// What goes away, up to a time.
@@ -142,6 +172,8 @@ pub fn sooner_without_communication_ns(
 
 /// A stream that stands still for less than this, in ns, waits for no other: kernels follow each other so closely.
 const STANDS_NS: i64 = 5_000;
+/// What follows in less than this, in ns, may follow from it: the latency of a launch, or of an event that a stream waits for.
+const EXPLAINS_NS: i64 = 20_000;
 
 /// A stream of a replay.
 struct Stream {
@@ -159,10 +191,12 @@ impl Stream {
         self.sooner.saturating_add(all.saturating_sub(self.since))
     }
 
-    /// How much sooner one of its kernels that end after `from`, and by `to`, would end at most; `None` without any.
-    fn ended_within(&self, from: i64, to: i64) -> Option<i64> {
+    /// How much sooner than `to` one of its kernels that end after `from`, and by `to`, would end at most; `None` without any. With a slack
+    /// of 0, how much sooner than it does.
+    fn ended_within(&self, from: i64, to: i64, slack: i64) -> Option<i64> {
         let by = |ns: i64| self.ended.partition_point(|(end, _)| *end <= ns);
-        self.ended.get(by(from)..by(to))?.iter().map(|(_, sooner)| *sooner).max()
+        let own = self.ended.get(by(from)..by(to))?.iter();
+        own.map(|(end, sooner)| sooner.saturating_add((to - end) * slack)).max()
     }
 
     /// Adds a kernel that begins `sooner` and waits for `own_ns`, which goes away; `all` was removed when it began.
@@ -174,6 +208,8 @@ impl Stream {
     }
 }
 
+#[cfg(test)]
+mod law;
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -188,15 +224,9 @@ mod tests {
     #[test]
     fn what_follows_a_wait_begins_no_sooner_than_its_launch() {
         let of = |kernels: &[(Interval, i64)], waits: &[Interval], removed: &[Interval]| {
-            let kernel = |(times, launch_ns): &(Interval, i64)| Launched {
-                times: *times,
-                launch_ns: Some(*launch_ns),
-                stream: TrackId(0),
-            };
-            let kernels = kernels.iter().map(kernel).collect();
-            let (waits, exposed) = (waits.to_vec(), removed.to_vec());
-            let rank = RankCalls { kernels, waits, exposed, ..RankCalls::default() };
-            rank.sooner_ns(&waiting(&rank.kernels, removed))
+            let on_one = |(times, launch): &(Interval, i64)| (0, *times, Some(*launch));
+            let kernels: Vec<_> = kernels.iter().map(on_one).collect();
+            hidden(&kernels, (removed, waits), removed)
         };
         // A collective waits from 10 to 60; the next kernel was launched at 5, or at 55.
         let ahead = [((10, 65), 1), ((70, 80), 5)];

@@ -1,0 +1,126 @@
+//! The law of the replay: what it says that waiting costs at most is never less than what it costs in a run that is simulated with and
+//! without the waiting.
+
+use proptest::prelude::*;
+use timeline::intervals::{Interval, union, without};
+use trace::TrackId;
+
+use super::STANDS_NS;
+use crate::calls::{Launched, RankCalls};
+
+/// In ns: from a launch to the begin of its kernel on an idle GPU, and what a call takes the CPU.
+const LATENCY: i64 = 2_000;
+const CALL: i64 = 4_000;
+const US: i64 = 1_000;
+
+/// What the CPU of a program does next.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// It computes for so long.
+    Compute(i64),
+    /// It launches a kernel that takes so long on a stream. `after`: behind all work of that stream so far.
+    Kernel { stream: usize, ns: i64, after: Option<usize> },
+    /// The same of a collective: it takes that long once the other ranks have joined, which they do then.
+    Collective { stream: usize, ns: i64, after: Option<usize>, joined_ns: i64 },
+    /// It waits for a stream, or for all.
+    Wait(Option<usize>),
+}
+
+const STREAMS: usize = 3;
+
+/// A run of a program.
+#[derive(Default)]
+struct Run {
+    kernels: Vec<(Launched, bool)>,
+    /// Waits of the CPU for the GPU.
+    waits: Vec<Interval>,
+    /// The collectives that wait for other ranks, and when they do.
+    waiting: Vec<(Interval, Interval)>,
+}
+
+impl Run {
+    /// A run of these steps. Without `waits` the other ranks have joined whenever this one does.
+    fn of(steps: &[Step], waits: bool) -> Self {
+        let mut run = Self::default();
+        let (mut now, mut free) = (0_i64, [0_i64; STREAMS]);
+        for step in steps {
+            let (stream, ns, after, joined_ns) = match *step {
+                Step::Compute(ns) => {
+                    now += ns;
+                    continue;
+                }
+                Step::Wait(of) => {
+                    let done = of.map_or_else(|| free.into_iter().max(), |of| Some(free[of]));
+                    let done = done.unwrap_or_default().max(now + CALL);
+                    run.waits.push((now, done));
+                    now = done;
+                    continue;
+                }
+                Step::Kernel { stream, ns, after } => (stream, ns, after, None),
+                Step::Collective { stream, ns, after, joined_ns } => {
+                    (stream, ns, after, Some(joined_ns))
+                }
+            };
+            let after = after.map_or(0, |other| free[other]);
+            let start = (now + LATENCY).max(free[stream]).max(after);
+            let joined = joined_ns.filter(|_| waits).unwrap_or(start).max(start);
+            let times = (start, joined + ns);
+            let launch_ns = Some(now);
+            let kernel = Launched { times, launch_ns, stream: TrackId(stream as u32) };
+            run.kernels.push((kernel, joined_ns.is_some()));
+            if joined > start {
+                run.waiting.push((times, (start, joined)));
+            }
+            free[stream] = times.1;
+            now += CALL;
+        }
+        run
+    }
+
+    fn end_ns(&self) -> i64 {
+        self.kernels.iter().map(|(kernel, _)| kernel.times.1).max().unwrap_or_default()
+    }
+
+    /// The same as its trace tells it.
+    fn recorded(&self) -> RankCalls {
+        let times = |of_ranks: bool| {
+            let own = self.kernels.iter().filter(|(_, is_collective)| *is_collective == of_ranks);
+            union(own.map(|(kernel, _)| kernel.times).collect())
+        };
+        let mut kernels: Vec<Launched> = self.kernels.iter().map(|(kernel, _)| *kernel).collect();
+        kernels.sort_by_key(|kernel| kernel.times.0);
+        let mut waits = self.waits.clone();
+        waits.sort_by_key(|(_, to)| *to);
+        let exposed = without(&times(true), &times(false));
+        RankCalls { kernels, waits, exposed, ..RankCalls::default() }
+    }
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let place = || (0..STREAMS, (10_i64..400).prop_map(|us| us * US), prop::option::of(0..STREAMS));
+    prop_oneof![
+        2 => (1_i64..300).prop_map(|us| Step::Compute(us * US)),
+        5 => place().prop_map(|(stream, ns, after)| Step::Kernel { stream, ns, after }),
+        3 => (place(), 0_i64..3_000).prop_map(|((stream, ns, after), joined)| Step::Collective {
+            stream,
+            ns,
+            after,
+            joined_ns: joined * US,
+        }),
+        1 => prop::option::of(0..STREAMS).prop_map(Step::Wait),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(20_000))]
+
+    #[test]
+    fn waiting_costs_no_more_than_the_replay_says(steps in prop::collection::vec(step(), 1..14)) {
+        let (run, without) = (Run::of(&steps, true), Run::of(&steps, false));
+        let costs = run.end_ns() - without.end_ns();
+        let most = run.recorded().sooner_ns(&run.waiting);
+        // (Streams that follow each other closely are not told from those that wait for each other.)
+        let blur = STANDS_NS * run.kernels.len() as i64;
+        prop_assert!(costs <= most + blur, "costs {costs}, said {most}: {steps:?} {:?}", run.kernels);
+    }
+}
