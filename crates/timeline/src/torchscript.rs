@@ -1,8 +1,12 @@
-//! When TorchScript compiles. No event of its own says so: a call of [`FALLBACK`] that compiles takes far longer than one that does not.
+//! When TorchScript compiles. No event of its own says so: a call of [`FALLBACK`] that compiles takes far longer than one that does not, or
+//! its thread does nothing that is recorded for long before the first call of a kernel that TorchScript has fused.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
 
 use dialect::Records;
-use dialect::torchscript::FALLBACK;
-use trace::{Flags, Phase, Trace, each_row};
+use dialect::torchscript::{FALLBACK, is_fused};
+use trace::{Flags, Phase, StringId, Trace, TrackId, each_row};
 
 use crate::intervals::{Interval, union};
 
@@ -13,6 +17,9 @@ const TIMES: i64 = 10;
 /// Of fewer shorter ones the mean says nothing. (Where more are long than short, these are of a graph that takes long.)
 const FEWEST: i64 = 3;
 
+/// A thread that does nothing for so long before the first call of a fused kernel has compiled it, in ns.
+const BEFORE_NS: i64 = 10_000_000;
+
 /// The times, sorted and disjoint. Of a compiled graph in another, each has a call; they count once.
 #[must_use]
 pub fn compiling(trace: &Trace) -> Vec<Interval> {
@@ -20,6 +27,13 @@ pub fn compiling(trace: &Trace) -> Vec<Interval> {
     if !is_fallback.contains(&true) {
         return Vec::new();
     }
+    let mut all = in_calls(trace, &is_fallback);
+    all.extend(before_calls(trace, &is_fallback));
+    union(all)
+}
+
+/// The calls that take far longer than the others.
+fn in_calls(trace: &Trace, is_fallback: &[bool]) -> Vec<Interval> {
     let is_op = trace.by_raw_category(|raw| dialect::known(raw) == Some(Records::Op));
     let (mut n, mut short_ns, mut long) = (0_i64, 0_i64, Vec::new());
     each_row(trace, |row| {
@@ -40,7 +54,53 @@ pub fn compiling(trace: &Trace) -> Vec<Interval> {
     };
     long.retain(compiles);
     let are_few = i64::try_from(long.len()).is_ok_and(|n_long| n_long < n);
-    if n < FEWEST || !are_few { Vec::new() } else { union(long) }
+    if n < FEWEST || !are_few { Vec::new() } else { long }
+}
+
+/// What comes before the first call of each fused kernel, where that is long: from the last begin or end of an op or call of its thread.
+fn before_calls(trace: &Trace, is_fallback: &[bool]) -> Vec<Interval> {
+    let is_fused = trace.strings.marked(&is_fused);
+    let is_told = trace
+        .by_raw_category(|raw| matches!(dialect::known(raw), Some(Records::Op | Records::Call(_))));
+    let mut own: Vec<(TrackId, i64, Reverse<i64>, StringId)> = Vec::new();
+    each_row(trace, |row| {
+        let is_slice = trace.phase(row) == Phase::Complete && trace.flags(row).has(Flags::HAS_TS);
+        if is_slice && *is_told.of(trace, row) {
+            own.push((
+                trace.track(row),
+                trace.ts_ns(row),
+                Reverse(trace.end_ns(row)),
+                trace.name(row),
+            ));
+        }
+    });
+    trace::sort(&mut own);
+    let mut seen: BTreeSet<StringId> = BTreeSet::new();
+    let mut found = Vec::new();
+    for of_thread in own.chunk_by(|a, b| a.0 == b.0) {
+        // When anything of the thread has begun or ended last, and the last call of a compiled graph with what was last before it.
+        let mut ended: BinaryHeap<Reverse<i64>> = BinaryHeap::new();
+        let (mut last_ns, mut call) = (None::<i64>, None::<(Interval, i64)>);
+        for (_, start, Reverse(end), name) in of_thread {
+            while let Some(Reverse(at)) = ended.peek().copied().filter(|Reverse(at)| at <= start) {
+                last_ns = last_ns.max(Some(at));
+                ended.pop();
+            }
+            // (In an op that is open: what its caller does before is none of TorchScript's.)
+            if is_fallback[name.0 as usize] {
+                let within = last_ns.filter(|_| !ended.is_empty());
+                call = within.map(|last_ns| ((*start, *end), last_ns));
+            }
+            if is_fused[name.0 as usize] && seen.insert(*name) {
+                let own = call.filter(|((from, to), _)| from <= start && end <= to);
+                let before = own.map(|((from, _), last_ns)| (last_ns, from));
+                found.extend(before.filter(|(from, to)| to - from >= BEFORE_NS));
+            }
+            ended.push(Reverse(*end));
+            last_ns = last_ns.max(Some(*start));
+        }
+    }
+    found
 }
 
 #[cfg(test)]
@@ -48,6 +108,30 @@ mod tests {
     use fixture::{Fixture, slice};
 
     use super::*;
+
+    #[test]
+    fn a_thread_that_does_nothing_before_the_first_call_of_a_fused_kernel_compiles() {
+        const MS: i64 = 1_000_000;
+        let of = |before_ns: i64, name: &str, is_called: bool| {
+            let mut fixture = Fixture::default();
+            if is_called {
+                fixture.push(slice("cpu_op", "delta").at(0, 200 * MS).on(1, 1));
+            }
+            fixture.push(slice("cpu_op", "aten::cat").at(MS, MS).on(1, 1));
+            for n in 0..2 {
+                let at = (n + 1) * (2 * MS + before_ns);
+                fixture.push(slice("cpu_op", FALLBACK).at(at, MS).on(1, 1));
+                fixture.push(slice("cpu_op", name).at(at + 10_000, MS / 2).on(1, 1));
+            }
+            compiling(&fixture.finish())
+        };
+        let with = |before_ns: i64, name: &str| of(before_ns, name, true);
+        let fused = "fused__autocast_to__15680171862954066917";
+        assert_eq!(of(50 * MS, fused, false), [], "what the caller does");
+        assert_eq!(with(50 * MS, fused), [(2 * MS, 52 * MS)], "once");
+        assert_eq!(with(5 * MS, fused), []);
+        assert_eq!(with(50 * MS, "aten::mul"), []);
+    }
 
     #[test]
     fn calls_that_take_far_longer_than_the_others_compile() {

@@ -344,7 +344,9 @@ mod tests {
         let run = said(starved(None));
         let limits = run.iter().find(|text| text.starts_with("The CPU limits the run")).unwrap();
         assert!(
-            limits.contains("3.63 ms of it in 39 gaps shorter than 1 ms before a late launch"),
+            limits.contains(
+                "3.63 ms of it until the end of a late launch, in 39 gaps shorter than 1 ms"
+            ),
             "{limits}"
         );
         let step = said(starved(Some("Optimizer.step#SGD.step")));

@@ -38,6 +38,50 @@ pub(super) fn without_tiny(
     });
 }
 
+/// So many kernels before the last product of a bias begins that of the scores at most: a bias of relative positions is made of two
+/// products, their tables and copies (Segment Anything).
+const FAR: usize = 24;
+
+/// Has each place begin with the product whose result the softmax takes, where sizes tell it: a bias may be made by products, too, and
+/// added to the scores. Those stay, and one of the additions, which adds up the bias. Places without such a product are left out.
+pub(super) fn from_scores(
+    lanes: &Lanes<'_>,
+    arguments: Option<&Arguments>,
+    candidate: &mut Candidate,
+) {
+    let Candidate { sought: Sought::Chain(chain), split, slices, .. } = candidate else { return };
+    let Some(arguments) = arguments.filter(|_| chain.id == "K04") else { return };
+    let gemm = kind_named("gemm");
+    let is_gemm = |at: u32| lanes.code_of_slice(at).kinds.meets(gemm);
+    let gpu = lanes.gpu;
+    let stream = |at: u32| gpu.trace.track(gpu.row(at as usize));
+    split.retain_mut(|find| {
+        let parts = slices.get_mut(find.from as usize..find.to as usize).unwrap_or_default();
+        let [first, rest @ .., last] = parts else { return false };
+        let sizes = |at: u32| arguments.gemm(at as usize);
+        let (Some(of_first), Some(values)) = (sizes(*first), sizes(*last)) else { return true };
+        let n_scores = values.batch.saturating_mul(values.m).saturating_mul(values.k);
+        let makes_scores =
+            |of: Gemm| of.batch.saturating_mul(of.m).saturating_mul(of.n) == n_scores;
+        if makes_scores(of_first) {
+            return true;
+        }
+        let before = (0..*first).rev().filter(|at| stream(*at) == stream(*first)).take(FAR);
+        let mut scores = before.filter(|at| is_gemm(*at) && sizes(*at).is_some_and(makes_scores));
+        let Some(scores) = scores.next() else { return false };
+        *first = scores;
+        let n_between = rest
+            .iter()
+            .take_while(|at| !lanes.code_of_slice(**at).kinds.meets(kind_named("softmax")))
+            .count();
+        if n_between > 1 {
+            rest[0] = scores;
+            find.from += 1;
+        }
+        true
+    });
+}
+
 /// Heads of so few numbers in 32 bits, with so few queries or keys, ran no faster in a fused kernel in the one run that shows both:
 /// Segment Anything's decoder (8 heads of 16, 7 to 9 tokens a prompt, 1,024 prompts) takes 123 ms with one and 83 ms as single kernels, on an
 /// A100.

@@ -144,6 +144,7 @@ fn judged<'a>(
             let is_fill = lanes.code_of_slice(at).kinds.meets(fill);
             is_fill && launched && !launched_in(at, &ground.run.products)
         });
+        attention::from_scores(&lanes, context.arguments, candidate);
         attention::without_tiny(&lanes, context.arguments, candidate);
     }
     let accepted = accept(&lanes, found, is_named(context));

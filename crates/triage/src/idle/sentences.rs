@@ -151,7 +151,9 @@ impl Device<'_, '_> {
             ),
             Cause::Paced => self.in_launches().unwrap_or_else(|| {
                 let gaps = self.paced_gaps();
-                format!("; {part} is in {gaps} shorter than 1 ms, each before a late launch.")
+                format!(
+                    "; for {part} it waits for the end of a late launch, in {gaps} shorter than 1 ms, apart from waits of the CPU for it."
+                )
             }),
             Cause::Start => {
                 format!("; {part} is between the end of a late launch and the start of its work.")
@@ -209,7 +211,7 @@ impl Device<'_, '_> {
         let gpu = if several { self.gpu } else { "the GPU" };
         match stages_ns {
             None => format!(
-                "The CPU limits {parts}: {gpu}{idle}, {} of it in {} shorter than 1 ms before a late launch.{caution}",
+                "The CPU limits {parts}: {gpu}{idle}, {} of it until the end of a late launch, in {} shorter than 1 ms.{caution}",
                 units::time(self.explained.ns()),
                 self.paced_gaps(),
             ),

@@ -101,6 +101,36 @@ fn the_bound_of_unfused_attention_counts_its_products() {
     assert!(row.rationale.contains("which a fused kernel takes at the GPU's peak rates"));
 }
 
+/// Ten attentions with a bias of relative positions, as in Segment Anything: after the scores, of which 14 tokens of 80 have so many, two
+/// products of 50 us and two additions of 1 ms.
+fn biased(scores: &str) -> Option<FuseRow> {
+    let mut program = Program::on("NVIDIA H100 80GB HBM3", (9, 0));
+    let (bias, values) = ("[[14,5600,80],[14,80,14]]", "[[400,196,196],[400,196,80]]");
+    for at in 0..10_i64 {
+        let (mut cpu, mut gpu) = (at * 200 * US, 10 * MS + at * 10 * MS);
+        let mut run = |op: &str, dims: &str, name: &str, ns: i64| {
+            program.run(op, dims, name, cpu, (gpu, ns));
+            (cpu, gpu) = (cpu + 10 * US, gpu + ns);
+        };
+        run("aten::bmm", scores, BMM, 2 * MS);
+        run("aten::bmm", bias, BMM, 50 * US);
+        run("aten::bmm", bias, BMM, 50 * US);
+        run("aten::add", "", ADD, MS);
+        run("aten::add", "", ADD, MS);
+        run("aten::softmax", "", SOFTMAX, MS);
+        run("aten::bmm", values, BMM, 3 * MS);
+    }
+    advised(&program.report(), "K04")
+}
+
+#[test]
+fn an_attention_begins_with_its_scores_and_not_with_the_products_of_a_bias() {
+    let row = biased("[[400,196,80],[400,80,196]]").unwrap();
+    // (One addition stays: it adds up the bias.)
+    assert_eq!((row.n_occurrences, row.related_ns), (10, 10 * (2 + 1 + 1 + 3) * MS));
+    assert_eq!(biased("[[400,100,80],[400,80,100]]"), None, "no product makes the scores");
+}
+
 #[test]
 fn attn_implementation_is_advised_only_below_the_interface_of_transformers() {
     let own =
