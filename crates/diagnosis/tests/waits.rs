@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{all_reduces, diagnosis, launch, with_details};
+use common::{all_reduces, diagnosis, launch, of_file, with_details};
 use diagnosis::{Diagnosis, Finding};
 use fixture::{Fixture, kernel, slice};
 use trace::{Collective, Details};
@@ -304,4 +304,47 @@ fn a_slow_link_is_told_where_no_rank_is_late() {
         let said = with(elements, us, apart_us);
         assert!(!said.contains("GB/s (bus"), "{why}: {said}");
     }
+}
+
+/// 200 reads of 8 bytes, so many us apart, after a launch each. The kernels take 5 us, and the device is idle between them.
+fn read_one_by_one(apart_us: i64) -> Diagnosis {
+    let mut events = Vec::new();
+    let mut push = |raw_category: &str, name: &str, (at, dur): (i64, i64), args: String| {
+        let (pid, tid) = if raw_category.starts_with("cuda") { (1, 1) } else { (0, 7) };
+        events.push(format!(
+            r#"{{"ph": "X", "cat": "{raw_category}", "name": "{name}", "pid": {pid}, "tid": {tid}, "ts": {at}, "dur": {dur}, "args": {args}}}"#
+        ));
+    };
+    for n in 0..200_i64 {
+        let (at, id) = (n * apart_us, 2 * n + 1);
+        let linked = |id: i64| format!(r#"{{"correlation": {id}}}"#);
+        push("cuda_runtime", "cudaLaunchKernel", (at, 4), linked(id));
+        push(
+            "kernel",
+            "eq",
+            (at + 8, 5),
+            format!(r#"{{"correlation": {id}, "device": 0, "stream": 7}}"#),
+        );
+        push("cuda_runtime", "cudaMemcpyAsync", (at + 10, 90), linked(id + 1));
+        let copied =
+            format!(r#"{{"correlation": {}, "device": 0, "stream": 7, "bytes": 8}}"#, id + 1);
+        push("gpu_memcpy", "Memcpy DtoH (Device -> Pageable)", (at + 70, 2), copied);
+    }
+    of_file(format!(r#"{{"traceEvents": [{}]}}"#, events.join(",")).as_bytes())
+}
+
+#[test]
+fn a_loop_that_reads_its_values_one_by_one_costs_all_of_its_idle_time() {
+    let said = read_one_by_one(200);
+    let action = said.actions.iter().find(|one| one.remedy == "copy-once").unwrap();
+    // Between the kernel and the copy, and from the copy to the next kernel.
+    assert_eq!(action.bound_ns, (200 * 57 + 199 * 136) * 1_000);
+    assert!(
+        found(&said, "M5").meaning.starts_with("In one loop, of 200 reads"),
+        "{:?}",
+        found(&said, "M5")
+    );
+    // Further apart they are no such loop: what the waits cost remains.
+    let apart = read_one_by_one(2_000);
+    assert!(!found(&apart, "M5").meaning.contains("loop"), "{:?}", found(&apart, "M5"));
 }

@@ -98,4 +98,11 @@ impl Device<'_> {
             .max_by_key(|(own, _)| *own);
         most.filter(|(own, _)| ns > 0 && own.saturating_mul(2) >= ns).map(|(_, sets)| sets)
     }
+
+    /// Whether it works for nearly all of these times.
+    #[must_use]
+    pub(crate) fn sets_up_all_of(&self, times: &[Interval], sets: Sets) -> bool {
+        let own = length(&both(times, self.facts.set_up.get(sets)));
+        own.saturating_mul(100) >= length(times).saturating_mul(99)
+    }
 }

@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use host::HostSlice;
 use host::slices::ThreadId;
 use report::units::{percent, plural, time};
-use timeline::intervals::{Interval, holds, union};
+use timeline::intervals::{Interval, both, holds, length, union};
 use trace::Row;
 
 use triage::WallPart;
 
 use crate::facts::Device;
-use crate::{Facts, Finding, Level, Rule};
+use crate::{Confidence, Facts, Finding, Level, Rule};
 
 /// Waits of less than this share of the window are not worth a word.
 const LEAST_SHARE: f64 = 0.01;
@@ -75,9 +75,15 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 }
             );
             let finding = if share >= COSTS_SHARE && device.is_starved() {
-                Finding::fact(Rule::Sync, "sync_bound", text)
-                    .level(Level::of_share(share))
-                    .bound(own_ns)
+                let found =
+                    Finding::fact(Rule::Sync, "sync_bound", text).level(Level::of_share(share));
+                match Loops::of(facts, &device).filter(|loops| loops.idle_ns > own_ns) {
+                    Some(loops) => found
+                        .bound(loops.idle_ns)
+                        .means(loops.sentence(&gpu))
+                        .confidence(Confidence::Medium),
+                    None => found.bound(own_ns),
+                }
             } else {
                 // (A GPU that goes on working loses nothing by a wait.)
                 let costs = caused.is_some_and(|row| row.share_pct >= 100.0 * LEAST_SHARE);
@@ -159,6 +165,54 @@ fn early(device: &Device<'_>, waits: &[HostSlice]) -> (u64, i64) {
         (n + u64::from(wait.end_ns <= first_ns), ns.saturating_add(before_ns))
     };
     waits.iter().fold((0, 0), of_one)
+}
+
+/// Loops that read one small value after the other: so many, so soon after each other, in ns.
+const LOOP: usize = 20;
+const SOON_NS: i64 = 1_000_000;
+
+/// The loops of a device that read its values one by one.
+struct Loops {
+    n: u64,
+    reads: u64,
+    /// How long the device is idle from the first read of each to its last.
+    idle_ns: i64,
+}
+
+impl Loops {
+    /// `None` where the file has no such loop, or its copies to the CPU are mostly others.
+    fn of(facts: &Facts<'_>, device: &Device<'_>) -> Option<Self> {
+        super::copies::small_reads(facts)?;
+        let reads = device.slices().filter(|one| {
+            let name = facts.slices.name(&one.slice);
+            !one.is_kernel && name.contains("DtoH") && name.contains("Pageable")
+        });
+        let mut reads: Vec<HostSlice> = reads.filter_map(|one| one.launch).collect();
+        trace::sort_by_key(&mut reads, |call| (facts.slices.thread(call.row), call.start_ns));
+        let goes_on = |before: &HostSlice, next: &HostSlice| {
+            facts.slices.thread(before.row) == facts.slices.thread(next.row)
+                && next.start_ns.saturating_sub(before.end_ns) < SOON_NS
+        };
+        let loops = || reads.chunk_by(goes_on).filter(|own| own.len() >= LOOP);
+        let times = loops().filter_map(|own| Some((own.first()?.start_ns, own.last()?.end_ns)));
+        let idle_ns = length(&both(&device.gaps_told(), &union(times.collect())));
+        let reads = loops().map(|own| own.len() as u64).sum();
+        Some(Self { n: loops().count() as u64, reads, idle_ns }).filter(|loops| loops.n > 0)
+    }
+
+    fn sentence(&self, gpu: &str) -> String {
+        let Self { n, reads, idle_ns } = self;
+        format!(
+            "In {}, of {} less than 1 ms apart, {gpu} is idle for {}. On a copy the CPU needs none of their launches, so the bound is all of that; \
+             what it then computes itself is not known.",
+            match n {
+                1 => "one loop".to_owned(),
+                n => plural(*n, "loop", "loops"),
+            },
+            plural(*reads, "read", "reads"),
+            time(*idle_ns)
+        )
+    }
 }
 
 /// How long a device stands still in the gaps in which a wait ends, from the wait on: it has its next work when the CPU has launched it.
