@@ -54,8 +54,6 @@ pub struct RunFacts {
     pub batch_shape: Option<Value>,
     /// Whether any op has its inputs.
     pub has_inputs: bool,
-    /// Whether frames of Python are recorded.
-    pub has_frames: bool,
     /// Whether any kernel maps to an op.
     pub has_ops: bool,
     /// Whether the file has ops, whether kernels map to them or not.
@@ -121,7 +119,6 @@ impl RunFacts {
             mapped_pct: (total_ns > 0).then(|| 100.0 * op_ns as f64 / total_ns as f64),
             batch_shape: (!batches.is_empty()).then_some(Value::Object(batches)),
             has_inputs: triage.coverage.has_inputs,
-            has_frames: triage.coverage.has_frames,
             has_ops: triage.coverage.op_ns > 0,
             has_cpu: triage.coverage.has_ops,
             warnings: warning.into_iter().collect(),

@@ -126,34 +126,19 @@ fn quality(metadata: &ProfileMetadata, facts: &RunFacts) -> Option<Section> {
     (!section.intro.is_empty()).then_some(section)
 }
 
-/// Stacks and shapes are asked for where this share of GPU time maps to ops, in percent.
-const MOSTLY_PCT: f64 = 50.0;
-
 /// What would change the advice if it were known, as questions; `None` if none is open. Run details that only identify the
 /// run (image, clocks, benchmark) are fields of the metadata, and no questions.
 fn questions(metadata: &ProfileMetadata, facts: &RunFacts) -> Option<Section> {
-    let mut section = Section::new("questions", "Open questions");
     let any_gpu_work = metadata.gpu_counts.values().any(|n| *n > 0);
-    let has_ops = any_gpu_work && facts.has_ops;
-    // (Neither gives a place to what a graph launched.)
-    let mostly_ops = has_ops && facts.mapped_pct.is_some_and(|pct| pct >= MOSTLY_PCT);
-    let has = |recorded: bool, flag: Option<bool>| recorded || flag == Some(true);
-    for (missing, question) in [
-        (
-            any_gpu_work && !has_ops && !facts.has_cpu,
-            "Is there a trace recorded with ProfilerActivity.CPU? Without it, kernels map to no op, and advice that \
-             depends on ops is missing.",
-        ),
-        (
-            mostly_ops && !has(facts.has_frames, metadata.trace.with_stack),
-            "Is there a trace recorded with with_stack=True, in which kernels map to Python functions?",
-        ),
-    ] {
-        if missing {
-            section.intro.push(question.to_owned());
-        }
-    }
-    (!section.intro.is_empty()).then_some(section)
+    (any_gpu_work && !facts.has_ops && !facts.has_cpu).then(|| {
+        let mut section = Section::new("questions", "Open questions");
+        section.intro.push(
+            "Is there a trace recorded with ProfilerActivity.CPU? Without it, kernels map to no op, and advice that depends on ops is \
+             missing."
+                .to_owned(),
+        );
+        section
+    })
 }
 
 /// A file that the analysis was made of.

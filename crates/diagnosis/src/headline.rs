@@ -37,6 +37,8 @@ pub(crate) const QUEUED: &str = "was queued when the recording began";
 
 /// Beside compute a part is worth a word from this share on.
 const SECOND_PCT: f64 = 3.0;
+/// From this share on computing is all that a device does, in percent.
+const ALL_PCT: f64 = 99.0;
 
 /// What a person would repeat to a colleague: the largest part of the wall time that is not compute, or what the recording cannot
 /// tell; and that its clocks disagree, where they do.
@@ -325,8 +327,10 @@ fn computes(facts: &Facts<'_>, findings: &[Finding], most: &WallRow) -> Option<S
     let rest = if let Some(differ) = findings.iter().find(differ) {
         let range = differ.evidence.first().map_or("", |evidence| &evidence.value);
         format!("; equal launches of one kernel take {range}, and the file does not show why.")
-    } else if most.share_pct < SECOND_PCT || most.part == WallPart::Compute {
+    } else if computes.share_pct >= ALL_PCT {
         ": only less or faster GPU work would shorten it.".to_owned()
+    } else if most.share_pct < SECOND_PCT || most.part == WallPart::Compute {
+        ": less or faster GPU work would shorten it most.".to_owned()
     } else {
         format!("; next is {} ({}).", lower(most.part.title()), percent(most.share_pct))
     };
@@ -464,8 +468,26 @@ fn at_line(facts: &Facts<'_>, most: &triage::WallRow) -> String {
     }
 }
 
-/// That cold iterations are left out; empty where none are.
+/// A share that differs by less is the same, in percent of the window.
+const SAME_PCT: f64 = 1.0;
+
+/// Whether the bar of all iterations has other shares than that of the warm ones.
+fn changes_bar(facts: &Facts<'_>) -> bool {
+    let differs = |own: &[WallRow], other: &[WallRow]| {
+        own.iter().any(|row| {
+            let same = |one: &&WallRow| one.device == row.device && one.part == row.part;
+            let share_pct = other.iter().find(same).map_or(0.0, |one| one.share_pct);
+            (row.share_pct - share_pct).abs() >= SAME_PCT
+        })
+    };
+    differs(&facts.wall, &facts.triage.wall) || differs(&facts.triage.wall, &facts.wall)
+}
+
+/// That cold iterations are left out; empty where none are, or where that changes nothing.
 fn left_out(facts: &Facts<'_>) -> String {
+    if !changes_bar(facts) {
+        return String::new();
+    }
     let place = facts.iterations.as_ref().map_or("", Iterations::cold_place);
     match facts.left_out() {
         None => String::new(),

@@ -147,7 +147,14 @@ impl Diagnosis {
         } else if self.pauses() {
             fewer_pauses(self.platform)
         } else if self.loses_time() {
-            "No known remedy has a gain of 1% or more that can be computed from this file. The wall time shows where its time goes."
+            match self.further().0.is_empty() {
+                true => {
+                    "No known remedy has a gain of 1% or more that can be computed from this file."
+                }
+                false => {
+                    "No known remedy has a gain of 1% or more that can be computed from this file. What the findings below say has no bound."
+                }
+            }
         } else {
             only_faster(self.platform)
         }

@@ -118,18 +118,27 @@ fn the_capture_of_a_graph_is_no_compiler() {
 
 #[test]
 fn an_extension_that_is_built_in_the_recording_is_told() {
-    let with = |frame: &str| {
+    let of = |frame: &str, allocates_ns: i64| {
         let mut fixture = Fixture::default();
         launch(&mut fixture, "gemm", 1, MS, MS + 4_000, 2 * MS);
         fixture.push(slice("python_function", frame).at(4 * MS, 30 * MS).on(1, 1));
+        if allocates_ns > 0 {
+            let call = slice("cuda_runtime", "cudaMalloc").at(34 * MS, allocates_ns);
+            fixture.push(call.on(1, 1));
+        }
         launch(&mut fixture, "gemm", 2, 35 * MS, 35 * MS + 4_000, MS);
         diagnosis(fixture)
     };
-    let built = with("torch/utils/cpp_extension.py(1661): _jit_compile");
+    let with = |frame: &str| of(frame, 0);
+    let frame = "torch/utils/cpp_extension.py(1661): _jit_compile";
+    let built = with(frame);
     assert_eq!(verdicts(&built, "M18"), ["extensions"]);
     let first = built.findings.iter().find(|finding| finding.verdict == "cold_start").unwrap();
-    let what = "PyTorch builds or loads extensions, and calls load code or allocate or free memory, for 30.0 ms";
+    let what = "PyTorch builds or loads extensions for 30.0 ms";
     assert!(first.observation.contains(what), "{first:?}");
+    let both = of(frame, MS).headline.unwrap();
+    let what = "PyTorch builds or loads extensions, and calls load code or allocate or free memory, for 31.0 ms";
+    assert!(both.starts_with(what), "{both}");
     // The first sentence has it: no finding says it again.
     let (costs, figures) = built.further();
     assert!(costs.iter().chain(&figures).all(|one| one.rule.id() != "M18"), "{costs:?}");

@@ -35,7 +35,6 @@ fn run_facts() -> RunFacts {
         mapped_pct: Some(200.0 / 3.0),
         batch_shape: None,
         has_inputs: false,
-        has_frames: false,
         has_ops: true,
         has_cpu: true,
         warnings: vec!["see /home/jo/log".to_owned()],

@@ -174,14 +174,14 @@ impl Arguments {
     }
 }
 
-/// Sentences about launch configs and op inputs, and why some are missing.
-pub(crate) fn note(details: Option<&Details>, arguments: &Arguments) -> String {
+/// Sentences about launch configs and op inputs, and why some are missing. `have_several`: a row has launches with others, too.
+pub(crate) fn note(details: Option<&Details>, arguments: &Arguments, have_several: bool) -> String {
     let Some(details) = details else {
         return "Grid, block, occupancy and inputs are omitted, because the arguments of the events were not read."
             .to_owned();
     };
     let mut sentences = Vec::new();
-    if !arguments.configs.is_empty() || !arguments.calls.is_empty() {
+    if have_several && (!arguments.configs.is_empty() || !arguments.calls.is_empty()) {
         sentences.push(
             "Op, inputs, grid and block of a row are those of the launches with most of its time."
                 .to_owned(),

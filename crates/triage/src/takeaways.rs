@@ -187,13 +187,18 @@ fn top_fusion(tables: &DeviceTables, coverage: &Coverage) -> Option<String> {
     let fusion = tables.fuse.iter().filter(is_headline);
     let bounds = fusion.filter_map(|row| Some((row, bound(row)?)));
     let (best, (saved_ns, saved_pct)) = bounds.max_by_key(|(_, (ns, _))| *ns)?;
+    let gone_ns = best.together.map_or(best.gone_ns, |all| all.gone_ns);
     let bounded = || {
         format!(
-            "{TOP_FUSION}: {}. It saves at most {} ({} of {}).",
+            "{TOP_FUSION}: {}. It saves at most {} ({} of {}){}.",
             best.pattern,
             units::time(saved_ns),
             units::percent(saved_pct),
             tables.span.as_deref().unwrap_or("the GPU span"),
+            match gone_ns.saturating_mul(2) < saved_ns {
+                true => ", most of it CPU time of launches, which profiling lengthens",
+                false => "",
+            },
         )
     };
     Some(unsized_attention(best, coverage).unwrap_or_else(bounded))

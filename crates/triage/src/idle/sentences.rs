@@ -152,7 +152,7 @@ impl Device<'_, '_> {
             Cause::Paced => self.in_launches().unwrap_or_else(|| {
                 let gaps = self.paced_gaps();
                 format!(
-                    "; for {part} it waits for the end of a late launch, in {gaps} shorter than 1 ms, apart from waits of the CPU for it."
+                    "; {part}, apart from waits for the GPU, passes before the end of a late launch, in {gaps} shorter than 1 ms."
                 )
             }),
             Cause::Start => {

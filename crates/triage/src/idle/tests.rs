@@ -638,7 +638,7 @@ fn a_wait_that_the_gpu_works_through_is_not_told() {
         takeaways_of(fixture).concat()
     };
     let through = said(-20 * US);
-    assert!(through.contains("it waits for the end of a late launch"), "{through}");
+    assert!(through.contains("passes before the end of a late launch"), "{through}");
     assert!(!through.contains("The CPU waits"), "{through}");
     // The GPU is idle for a part of it.
     let costs = said(2 * MS);
