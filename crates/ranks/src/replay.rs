@@ -47,17 +47,23 @@ impl RankCalls {
             });
             let mut queued = None;
             if let Some(launch_ns) = kernel.launch_ns {
-                while let Some((from, to)) = on_cpu.next_if(|(_, to)| *to <= launch_ns) {
-                    cpu_sooner = cpu_sooner.saturating_add(to.saturating_sub(*from));
-                }
-                while let Some((from, to)) = waits.next_if(|(_, to)| *to <= launch_ns) {
-                    cpu_sooner = after_wait(&streams, (*from, *to), (cpu_sooner, all));
+                loop {
+                    // (In the order of their ends.)
+                    let wait = waits.peek().filter(|(_, to)| *to <= launch_ns).copied().copied();
+                    let until = wait.map_or(launch_ns, |(_, to)| to);
+                    if let Some((from, to)) = on_cpu.next_if(|(_, to)| *to <= until) {
+                        cpu_sooner = cpu_sooner.saturating_add(to.saturating_sub(*from));
+                        continue;
+                    }
+                    let Some(wait) = wait else { break };
+                    cpu_sooner = after_wait(&streams, wait, (cpu_sooner, all));
+                    waits.next();
                 }
                 queued = Some(start.saturating_sub(launch_ns).max(0));
             }
             let by_launch = queued.map(|ns| ns.saturating_add(cpu_sooner));
-            let late = queued.filter(|ns| *ns < EXPLAINS_NS).map(|_| cpu_sooner);
-            let in_order = after_others(&streams, at, start, late);
+            let late = queued.is_some_and(|ns| ns < EXPLAINS_NS);
+            let in_order = after_others(&streams, at, start, (late, cpu_sooner));
             let sooner = streams[at].now(all).max(in_order).min(by_launch.unwrap_or(i64::MAX));
             let first = waiting.partition_point(|(of, _)| *of < kernel.times);
             let own = waiting[first..].iter().take_while(|(of, _)| *of == kernel.times);
@@ -84,21 +90,28 @@ pub(crate) fn when(waiting: &[Waiting]) -> Vec<Interval> {
 }
 
 /// How much sooner a kernel that starts at `start` on stream `at` may begin by the order of kernels: once its own stream has ended the one
-/// before, and where that stood still, although this one was launched, another stream the one that it may have waited for. `late`: how much
-/// sooner the CPU launches it, if it begins at once then.
-fn after_others(streams: &[Stream], at: usize, start: i64, late: Option<i64>) -> i64 {
+/// before, and where that stood still, although this one was launched, another stream the one that it may have waited for. Its launch
+/// comes `cpu_sooner`; `is_late`: it begins at once then.
+fn after_others(
+    streams: &[Stream],
+    at: usize,
+    start: i64,
+    (is_late, cpu_sooner): (bool, i64),
+) -> i64 {
     let (ended, ends_sooner) = streams[at].ended.last().copied().unwrap_or((i64::MIN, i64::MAX));
     let stands_ns = start.saturating_sub(ended);
     let by_own = ends_sooner.saturating_add(stands_ns);
-    match late {
+    if is_late && ended == i64::MIN {
         // (Nothing is known that holds the first one but its launch.)
-        Some(cpu_sooner) if ended == i64::MIN => return cpu_sooner,
-        Some(_) => return by_own,
-        None if stands_ns < STANDS_NS => return by_own,
-        None => {}
+        return cpu_sooner;
+    }
+    if is_late || stands_ns < STANDS_NS {
+        return by_own;
     }
     let others = streams.iter().enumerate().filter(|(other, _)| *other != at);
-    awaited(others.map(|(_, stream)| stream), (ended, start)).unwrap_or(0).min(by_own).max(0)
+    let awaited = awaited(others.map(|(_, stream)| stream), (ended, start));
+    // (Or its launch took long, and it waited for nothing.)
+    awaited.unwrap_or(0).max(cpu_sooner).min(by_own).max(0)
 }
 
 /// How much sooner the CPU goes on after a wait for the GPU. Before it, it is `cpu_sooner`; `all` was removed by then.
@@ -110,7 +123,7 @@ fn after_wait(streams: &[Stream], wait: Interval, (cpu_sooner, all): (i64, i64))
         return cpu_sooner;
     }
     let removed = streams.iter().map(|stream| stream.now(all)).max().unwrap_or(all);
-    let done = awaited(streams.iter(), wait).unwrap_or(0).max(removed);
+    let done = awaited(streams.iter(), wait).unwrap_or(cpu_sooner).max(removed);
     done.min(cpu_sooner.saturating_add(waited_ns))
 }
 
@@ -124,7 +137,7 @@ fn awaited<'a>(
     let ended = |from: i64, slack: i64| {
         streams.clone().filter_map(move |stream| stream.ended_within(from, to, slack)).max()
     };
-    ended(just, 1).or_else(|| ended(from, 0))
+    ended(just, 1).max(ended(from, 0))
 }
 
 /// What goes away, up to a time.

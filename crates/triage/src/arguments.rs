@@ -8,6 +8,7 @@ use report::units;
 use trace::{BuildIdHasher, Details, LaunchConfig, Row, SmallIndex, StringId};
 
 use super::attribution::Linker;
+use super::kernel_row::KernelTableRow;
 use super::shapes::{Call, Gemm};
 use timeline::gpu::Gpu;
 use timeline::launches::Launches;
@@ -174,13 +175,19 @@ impl Arguments {
     }
 }
 
-/// Sentences about launch configs and op inputs, and why some are missing. `have_several`: a row has launches with others, too.
-pub(crate) fn note(details: Option<&Details>, arguments: &Arguments, have_several: bool) -> String {
+/// Sentences about launch configs and op inputs of these rows, and why some are missing.
+pub(crate) fn note(
+    details: Option<&Details>,
+    arguments: &Arguments,
+    rows: &[KernelTableRow],
+) -> String {
     let Some(details) = details else {
         return "Grid, block, occupancy and inputs are omitted, because the arguments of the events were not read."
             .to_owned();
     };
     let mut sentences = Vec::new();
+    // (Where all launches of each row have the same, nothing has to be said.)
+    let have_several = rows.iter().any(|row| row.group_share_pct < 100.0);
     if have_several && (!arguments.configs.is_empty() || !arguments.calls.is_empty()) {
         sentences.push(
             "Op, inputs, grid and block of a row are those of the launches with most of its time."

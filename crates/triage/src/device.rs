@@ -222,10 +222,8 @@ fn on_device(
         wall: wall_time::wall_rows(&wall_times, &idle),
         wall_stages: wall_times.stage_walls(None),
         wall_times: vec![wall_times],
-        launch_note: arguments.map(|arguments| {
-            let have_several = kernels.iter().any(|row| row.group_share_pct < 100.0);
-            arguments::note(given.sources.details, arguments, have_several)
-        }),
+        launch_note: arguments
+            .map(|arguments| arguments::note(given.sources.details, arguments, &kernels)),
         kernels,
         merged,
         overlap: overlap.rows,

@@ -106,7 +106,8 @@ impl Ranges {
         };
         let mut list: Vec<Range> = found.iter().map(range).collect();
         let is_by_profiler = kind == Kind::ProfilerSteps && list.len() >= FEWEST;
-        if let Some(before) = find::before(&run, &found).filter(|_| is_by_profiler) {
+        let before = is_by_profiler.then(|| find::before(&run, &found)).flatten();
+        if let Some(before) = before {
             list.insert(0, Range { is_unmarked: true, ..range(&before) });
         }
         Some(Self { kind, device, list })
@@ -115,8 +116,16 @@ impl Ranges {
     /// Marks the cold ones, and leaves out what no range marks unless that is cold: else it may be a part of an iteration. `times` are those of
     /// their device.
     pub fn mark(&mut self, times: Option<&WallTimes>) {
+        if self.list.first().is_some_and(|first| first.is_unmarked) {
+            let mut marked = self.list.clone();
+            cold::mark(&mut marked, times);
+            if marked.first().is_some_and(|first| first.cold.is_some()) {
+                self.list = marked;
+                return;
+            }
+            self.list.remove(0);
+        }
         cold::mark(&mut self.list, times);
-        self.list.retain(|one| one.cold.is_some() || !one.is_unmarked);
     }
 
     /// Cold ones.

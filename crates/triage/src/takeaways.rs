@@ -187,7 +187,6 @@ fn top_fusion(tables: &DeviceTables, coverage: &Coverage) -> Option<String> {
     let fusion = tables.fuse.iter().filter(is_headline);
     let bounds = fusion.filter_map(|row| Some((row, bound(row)?)));
     let (best, (saved_ns, saved_pct)) = bounds.max_by_key(|(_, (ns, _))| *ns)?;
-    let gone_ns = best.together.map_or(best.gone_ns, |all| all.gone_ns);
     let bounded = || {
         format!(
             "{TOP_FUSION}: {}. It saves at most {} ({} of {}){}.",
@@ -195,7 +194,7 @@ fn top_fusion(tables: &DeviceTables, coverage: &Coverage) -> Option<String> {
             units::time(saved_ns),
             units::percent(saved_pct),
             tables.span.as_deref().unwrap_or("the GPU span"),
-            match gone_ns.saturating_mul(2) < saved_ns {
+            match best.is_mostly_launches {
                 true => ", most of it CPU time of launches, which profiling lengthens",
                 false => "",
             },

@@ -6,10 +6,9 @@ use timeline::intervals::{Interval, union, without};
 use trace::TrackId;
 
 use super::STANDS_NS;
-use crate::calls::{Launched, RankCalls};
+use crate::calls::{CpuKind, Launched, RankCalls};
 
-/// In ns: from a launch to the begin of its kernel on an idle GPU, and what a call takes the CPU.
-const LATENCY: i64 = 2_000;
+/// What a call takes the CPU, in ns.
 const CALL: i64 = 4_000;
 const US: i64 = 1_000;
 
@@ -18,12 +17,23 @@ const US: i64 = 1_000;
 enum Step {
     /// It computes for so long.
     Compute(i64),
-    /// It launches a kernel that takes so long on a stream. `after`: behind all work of that stream so far.
-    Kernel { stream: usize, ns: i64, after: Option<usize> },
-    /// The same of a collective: it takes that long once the other ranks have joined, which they do then.
-    Collective { stream: usize, ns: i64, after: Option<usize>, joined_ns: i64 },
-    /// It waits for a stream, or for all.
-    Wait(Option<usize>),
+    /// It launches a kernel.
+    Kernel(Launch),
+    /// It launches a collective, which takes its time once the other ranks have joined: they do then.
+    Collective(Launch, i64),
+    /// It waits for a stream, or for all, and goes on so long after that.
+    Wait(Option<usize>, i64),
+    /// It waits so long for the CPUs of other ranks.
+    Barrier(i64),
+}
+
+/// A kernel that takes `ns` on a stream, `after`: behind all work of that stream so far. On an idle GPU it begins `latency_ns` after its launch.
+#[derive(Clone, Copy, Debug)]
+struct Launch {
+    stream: usize,
+    ns: i64,
+    after: Option<usize>,
+    latency_ns: i64,
 }
 
 const STREAMS: usize = 3;
@@ -34,6 +44,8 @@ struct Run {
     kernels: Vec<(Launched, bool)>,
     /// Waits of the CPU for the GPU.
     waits: Vec<Interval>,
+    /// Waits of the CPU for those of other ranks.
+    on_cpu: Vec<Interval>,
     /// The collectives that wait for other ranks, and when they do.
     waiting: Vec<(Interval, Interval)>,
 }
@@ -44,25 +56,30 @@ impl Run {
         let mut run = Self::default();
         let (mut now, mut free) = (0_i64, [0_i64; STREAMS]);
         for step in steps {
-            let (stream, ns, after, joined_ns) = match *step {
+            let (Launch { stream, ns, after, latency_ns }, joined_ns) = match *step {
                 Step::Compute(ns) => {
                     now += ns;
                     continue;
                 }
-                Step::Wait(of) => {
+                Step::Barrier(ns) if waits => {
+                    run.on_cpu.push((now, now + ns));
+                    now += ns;
+                    continue;
+                }
+                Step::Barrier(_) => continue,
+                Step::Wait(of, wakes_ns) => {
                     let done = of.map_or_else(|| free.into_iter().max(), |of| Some(free[of]));
+                    let done = done.filter(|done| *done > now).map(|done| done + wakes_ns);
                     let done = done.unwrap_or_default().max(now + CALL);
                     run.waits.push((now, done));
                     now = done;
                     continue;
                 }
-                Step::Kernel { stream, ns, after } => (stream, ns, after, None),
-                Step::Collective { stream, ns, after, joined_ns } => {
-                    (stream, ns, after, Some(joined_ns))
-                }
+                Step::Kernel(launch) => (launch, None),
+                Step::Collective(launch, joined_ns) => (launch, Some(joined_ns)),
             };
             let after = after.map_or(0, |other| free[other]);
-            let start = (now + LATENCY).max(free[stream]).max(after);
+            let start = (now + latency_ns).max(free[stream]).max(after);
             let joined = joined_ns.filter(|_| waits).unwrap_or(start).max(start);
             let times = (start, joined + ns);
             let launch_ns = Some(now);
@@ -92,22 +109,29 @@ impl Run {
         let mut waits = self.waits.clone();
         waits.sort_by_key(|(_, to)| *to);
         let exposed = without(&times(true), &times(false));
-        RankCalls { kernels, waits, exposed, ..RankCalls::default() }
+        let on_cpu = vec![CpuKind { calls: self.on_cpu.clone(), ..CpuKind::default() }];
+        RankCalls { kernels, waits, exposed, on_cpu, ..RankCalls::default() }
     }
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let place = || (0..STREAMS, (10_i64..400).prop_map(|us| us * US), prop::option::of(0..STREAMS));
+    let launch = || {
+        let times = ((10_i64..400), (1_i64..30));
+        (0..STREAMS, times, prop::option::of(0..STREAMS)).prop_map(
+            |(stream, (us, latency), after)| Launch {
+                stream,
+                ns: us * US,
+                after,
+                latency_ns: latency * US,
+            },
+        )
+    };
     prop_oneof![
-        2 => (1_i64..300).prop_map(|us| Step::Compute(us * US)),
-        5 => place().prop_map(|(stream, ns, after)| Step::Kernel { stream, ns, after }),
-        3 => (place(), 0_i64..3_000).prop_map(|((stream, ns, after), joined)| Step::Collective {
-            stream,
-            ns,
-            after,
-            joined_ns: joined * US,
-        }),
-        1 => prop::option::of(0..STREAMS).prop_map(Step::Wait),
+        4 => (1_i64..300).prop_map(|us| Step::Compute(us * US)),
+        10 => launch().prop_map(Step::Kernel),
+        6 => (launch(), 0_i64..3_000).prop_map(|(launch, us)| Step::Collective(launch, us * US)),
+        2 => (prop::option::of(0..STREAMS), 0_i64..60).prop_map(|(of, us)| Step::Wait(of, us * US)),
+        1 => (10_i64..500).prop_map(|us| Step::Barrier(us * US)),
     ]
 }
 
@@ -119,8 +143,10 @@ proptest! {
         let (run, without) = (Run::of(&steps, true), Run::of(&steps, false));
         let costs = run.end_ns() - without.end_ns();
         let most = run.recorded().sooner_ns(&run.waiting);
-        // (Streams that follow each other closely are not told from those that wait for each other.)
-        let blur = STANDS_NS * run.kernels.len() as i64;
+        // (Streams that follow each other closely are not told from those that wait for each other, and a CPU that does not wait any more need
+        // not wake up.)
+        let wakes = steps.iter().map(|step| if let Step::Wait(_, ns) = step { *ns } else { 0 });
+        let blur = STANDS_NS * run.kernels.len() as i64 + wakes.sum::<i64>();
         prop_assert!(costs <= most + blur, "costs {costs}, said {most}: {steps:?} {:?}", run.kernels);
     }
 }

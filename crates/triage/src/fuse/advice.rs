@@ -32,6 +32,8 @@ pub(super) struct Advice {
 pub(super) struct Rule {
     /// Launches that go away, and the sum of their CPU times, where single launches are recorded.
     pub launches: Option<(u64, i64)>,
+    /// Whether they make most of what is saved.
+    pub is_mostly_launches: bool,
     /// Whether some of these times are those of functions of Python.
     pub by_frames: bool,
     /// Time that goes away on the device and does not shorten the run, where that is much: the rest is launched no earlier.
@@ -87,8 +89,12 @@ pub(super) fn advice(
     }
     let (removed, mut rule) = removed(lanes, launches, attribution, ground, candidate);
     let saved_ns = ground.wall.saved_without(&removed);
-    if rule.launches.is_some() && !saves_launches(ground, &removed, saved_ns) {
-        rule.launches = None;
+    if rule.launches.is_some() {
+        let by_launches_ns = by_launches_ns(ground, &removed, saved_ns);
+        if by_launches_ns.saturating_mul(100) <= saved_ns {
+            rule.launches = None;
+        }
+        rule.is_mostly_launches = by_launches_ns.saturating_mul(2) > saved_ns;
     }
     rule.held_ns = held_ns(gone_ns(&removed, &rule), saved_ns);
     Some(Advice { remedies, path, saved_ns, rule, removed })
@@ -141,11 +147,10 @@ fn held_ns(gone_ns: i64, saved_ns: i64) -> Option<i64> {
     (held_ns.saturating_mul(10) >= gone_ns && held_ns > 0).then_some(held_ns)
 }
 
-/// Whether the launches that go away make a hundredth of what is saved: where the CPU is ahead they save nothing.
-fn saves_launches(ground: &Ground<'_>, removed: &[Removed], saved_ns: i64) -> bool {
+/// How much of what is saved the launches that go away make: where the CPU is ahead they save nothing.
+fn by_launches_ns(ground: &Ground<'_>, removed: &[Removed], saved_ns: i64) -> i64 {
     let without: Vec<Removed> = removed.iter().map(|part| Removed { cpu_ns: 0, ..*part }).collect();
-    let by_gpu_ns = ground.wall.saved_without(&without);
-    saved_ns.saturating_sub(by_gpu_ns).saturating_mul(100) > saved_ns
+    saved_ns.saturating_sub(ground.wall.saved_without(&without))
 }
 
 /// Whether the gates of a framework's pattern are open, and the run is of a chain's type.

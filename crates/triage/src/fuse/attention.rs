@@ -43,7 +43,7 @@ pub(super) fn without_tiny(
 const FAR: usize = 24;
 
 /// Has each place begin with the product whose result the softmax takes, where sizes tell it: a bias may be made by products, too, and
-/// added to the scores. Those stay, and one of the additions, which adds up the bias. Places without such a product are left out.
+/// added to the scores. Those stay, and one of the additions, which adds up the bias.
 pub(super) fn from_scores(
     lanes: &Lanes<'_>,
     arguments: Option<&Arguments>,
@@ -51,35 +51,33 @@ pub(super) fn from_scores(
 ) {
     let Candidate { sought: Sought::Chain(chain), split, slices, .. } = candidate else { return };
     let Some(arguments) = arguments.filter(|_| chain.id == "K04") else { return };
-    let gemm = kind_named("gemm");
-    let is_gemm = |at: u32| lanes.code_of_slice(at).kinds.meets(gemm);
+    let (gemm, softmax) = (kind_named("gemm"), kind_named("softmax"));
+    let meets = |at: u32, kind| lanes.code_of_slice(at).kinds.meets(kind);
+    let sizes = |at: u32| arguments.gemm(at as usize);
     let gpu = lanes.gpu;
     let stream = |at: u32| gpu.trace.track(gpu.row(at as usize));
-    split.retain_mut(|find| {
+    for find in split {
         let parts = slices.get_mut(find.from as usize..find.to as usize).unwrap_or_default();
-        let [first, rest @ .., last] = parts else { return false };
-        let sizes = |at: u32| arguments.gemm(at as usize);
-        let (Some(of_first), Some(values)) = (sizes(*first), sizes(*last)) else { return true };
-        let n_scores = values.batch.saturating_mul(values.m).saturating_mul(values.k);
-        let makes_scores =
-            |of: Gemm| of.batch.saturating_mul(of.m).saturating_mul(of.n) == n_scores;
-        if makes_scores(of_first) {
-            return true;
+        let [first, rest @ .., last] = parts else { continue };
+        let (Some(of_first), Some(values)) = (sizes(*first), sizes(*last)) else { continue };
+        let n_out = |of: Gemm| of.batch.saturating_mul(of.m).saturating_mul(of.n);
+        let n_scores = |rows: i64| values.batch.saturating_mul(rows).saturating_mul(values.k);
+        // (The probabilities are the left operand of the second product; in a VAE the right one.)
+        if [values.m, values.n].iter().any(|rows| n_out(of_first) == n_scores(*rows)) {
+            continue;
         }
         let before = (0..*first).rev().filter(|at| stream(*at) == stream(*first)).take(FAR);
-        let mut scores = before.filter(|at| is_gemm(*at) && sizes(*at).is_some_and(makes_scores));
-        let Some(scores) = scores.next() else { return false };
+        // (Beyond a softmax they are those of another attention.)
+        let mut own = before.take_while(|at| !meets(*at, softmax));
+        let makes_scores = |of: Gemm| n_out(of) == n_scores(values.m);
+        let scores = own.find(|at| meets(*at, gemm) && sizes(*at).is_some_and(makes_scores));
+        let Some(scores) = scores else { continue };
         *first = scores;
-        let n_between = rest
-            .iter()
-            .take_while(|at| !lanes.code_of_slice(**at).kinds.meets(kind_named("softmax")))
-            .count();
-        if n_between > 1 {
+        if rest.iter().take_while(|at| !meets(**at, softmax)).count() > 1 {
             rest[0] = scores;
             find.from += 1;
         }
-        true
-    });
+    }
 }
 
 /// Heads of so few numbers in 32 bits, with so few queries or keys, ran no faster in a fused kernel in the one run that shows both:

@@ -15,6 +15,7 @@ pub(super) struct Gain {
 pub(super) fn gain(advice: &Advice, wall: &Wall) -> Gain {
     let Rule {
         launches,
+        is_mostly_launches: _,
         by_frames,
         held_ns,
         gaps_ns: _,

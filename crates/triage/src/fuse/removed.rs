@@ -110,6 +110,7 @@ pub(super) fn removed(
     let launches = (n_launches > 0).then(|| (n_launches, times().fold(0, i64::saturating_add)));
     let rule = Rule {
         launches,
+        is_mostly_launches: false,
         by_frames,
         held_ns: None,
         gaps_ns,

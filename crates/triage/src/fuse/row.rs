@@ -65,6 +65,9 @@ pub struct FuseRow {
     /// GPU time that goes away, in ns; 0 where nothing is advised. More than the bound where something else holds what follows.
     #[serde(skip)]
     pub gone_ns: i64,
+    /// Whether most of the bound is CPU time of launches.
+    #[serde(skip)]
+    pub is_mostly_launches: bool,
     /// Whether the row of another device has the same change and saves a larger share: the devices run one program.
     #[serde(skip)]
     pub repeats: bool,

@@ -271,6 +271,7 @@ pub(super) fn row(
         check: first.map(|remedy| remedy.check.to_owned()).unwrap_or_default(),
         candidate_fused_path: path,
         gone_ns: advice.map_or(0, |(advice, _)| advice.gone_ns()),
+        is_mostly_launches: advice.is_some_and(|(advice, _)| advice.rule.is_mostly_launches),
         repeats: false,
         together: None,
     }

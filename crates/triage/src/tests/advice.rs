@@ -128,7 +128,9 @@ fn an_attention_begins_with_its_scores_and_not_with_the_products_of_a_bias() {
     let row = biased("[[400,196,80],[400,80,196]]").unwrap();
     // (One addition stays: it adds up the bias.)
     assert_eq!((row.n_occurrences, row.related_ns), (10, 10 * (2 + 1 + 1 + 3) * MS));
-    assert_eq!(biased("[[400,100,80],[400,80,100]]"), None, "no product makes the scores");
+    // No product makes the scores: what stands there counts.
+    let other = biased("[[400,100,80],[400,80,100]]").unwrap();
+    assert_eq!(other.related_ns, 10 * (6 * MS + 50 * US));
 }
 
 #[test]

@@ -313,18 +313,22 @@ fn a_step_that_waits_for_nothing_is_cold_whatever_is_queued() {
     );
 }
 
-/// Five equal steps of 10 ms with ten launches each. What comes before them has no step, and takes 40 ms.
-fn after_unmarked(n_launches: i64) -> TriageReport {
+/// Five steps with ten launches each, of 10 ms but for the first, which takes `first_ns`. What comes before them has no step, and takes
+/// `before_ns`.
+fn after_unmarked(n_launches: i64, (before_ns, first_ns): (i64, i64)) -> TriageReport {
     let mut fixture = Fixture::default();
     let cpu = |raw_category, name, at, dur| slice(raw_category, name).on(1, 1).at(at, dur);
-    let mut link = 0;
+    let (mut begins_ns, mut link) = (0, 0);
     for step in 0..6 {
-        let (begins_ns, n) =
-            if step == 0 { (0, n_launches) } else { (30 * MS + step * 10 * MS, 10) };
-        fixture.push(cpu("cpu_op", "aten::conv2d", begins_ns, 9 * MS));
+        let (dur_ns, n) = match step {
+            0 => (before_ns, n_launches),
+            1 => (first_ns, 10),
+            _ => (10 * MS, 10),
+        };
+        fixture.push(cpu("cpu_op", "aten::conv2d", begins_ns, 4 * MS));
         if step > 0 {
             let name = format!("ProfilerStep#{step}");
-            fixture.push(slice("user_annotation", &name).on(1, 1).at(begins_ns, 10 * MS));
+            fixture.push(slice("user_annotation", &name).on(1, 1).at(begins_ns, dur_ns));
         }
         for nth in 0..n {
             link += 1;
@@ -332,18 +336,23 @@ fn after_unmarked(n_launches: i64) -> TriageReport {
             fixture.push(cpu("cuda_runtime", "cudaLaunchKernel", at_ns, 4 * US).link(link));
             fixture.push(kernel(CONV).at(at_ns + 8 * US, 100 * US).link(link));
         }
+        begins_ns += dur_ns;
     }
     triage(&fixture.finish(), &TriageOptions::default(), &Sources::default())
 }
 
 #[test]
 fn an_iteration_before_the_first_step_of_the_profiler_is_one_if_it_is_cold() {
-    let of = |n_launches| titles(&after_unmarked(n_launches)).swap_remove(0);
+    let with = |n_launches, times| titles(&after_unmarked(n_launches, times)).swap_remove(0);
+    let of = |n_launches| with(n_launches, (40 * MS, 10 * MS));
     let with_it = "Stages (all 6 iterations, including the cold one at the beginning)";
     assert_eq!(of(15), with_it, "as PyTorch 1.8 records the first of a run");
     assert_eq!(of(10), with_it);
     assert_eq!(of(8), "Stages", "a part of one");
     assert_eq!(of(21), "Stages", "more than one");
+    // What is no longer than a step is a part of one, and hides no cold step.
+    let first = "Stages (all 5 iterations, including the cold one at the beginning)";
+    assert_eq!(with(10, (5 * MS, 100 * MS)), first);
 }
 
 #[test]
