@@ -2,6 +2,7 @@
 
 mod buffers;
 mod captures_again;
+mod cold;
 mod device;
 mod first_step;
 mod held;
@@ -221,8 +222,10 @@ impl<'a> Facts<'a> {
             facts.wall_stages = stages.flat_map(|times| times.stage_walls(Some(warm))).collect();
         }
         let fills_gpu = facts.computes_in_iterations();
+        let is_cold_told = facts.cold_changes_bar();
         if let Some(iterations) = &mut facts.iterations {
             iterations.fills_gpu = fills_gpu;
+            iterations.is_cold_told = is_cold_told;
         }
         let windows = facts.warm.clone().or_else(|| facts.steps_of_bars());
         facts.places = windows.map(|windows| idle_places(slices, gpu, Some(&windows)));
@@ -299,13 +302,6 @@ impl<'a> Facts<'a> {
     #[must_use]
     pub fn set_up_ns(&self, sets: Sets) -> i64 {
         length(self.set_up.get(sets))
-    }
-
-    /// How many iterations are left out as cold, and how many there are, if the bar is of the others.
-    #[must_use]
-    pub fn left_out(&self) -> Option<(usize, usize)> {
-        self.warm.as_ref()?;
-        self.iterations.as_ref().map(|of| (of.n_cold(), of.list.len()))
     }
 
     /// What the file has of a device. Where it lists devices of one kind only, a device that is not listed is of it: processes

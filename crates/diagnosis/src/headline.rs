@@ -133,9 +133,9 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
              activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], after a few warm-up iterations."
         ));
     }
-    let left_out = left_out(facts);
-    if !left_out.is_empty() {
-        text.push_str(&left_out);
+    let is_whole = facts.left_out().is_none();
+    if !is_whole {
+        text.push_str(&left_out(facts));
     } else if !most.of_steps {
         text.push_str(&outside(facts, &most.device));
     }
@@ -146,7 +146,7 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
     let others = of_row(facts, &most.device)
         .and_then(|device| device.waits_for_others().cloned())
         .filter(|place| of_cpu && place.total_ns.saturating_mul(least) >= most.total_ns);
-    if left_out.is_empty() && others.is_none() {
+    if is_whole && others.is_none() {
         text.push_str(&at_line(facts, most));
     }
     if let Some(place) = others {
@@ -445,7 +445,7 @@ fn in_ranges<'f>(facts: &'f Facts<'_>, part: &WallRow) -> Option<&'f InRanges> {
 /// What works on code for most of a part.
 fn sets_up(facts: &Facts<'_>, part: &triage::WallRow) -> Option<Sets> {
     let device = of_row(facts, &part.device)?;
-    device.sets_up_most_of(&device.times(part.part))
+    device.sets_up_most_of(&device.times(part.part)).map(|(sets, _)| sets)
 }
 
 /// Where the launching thread is for most of the largest part, where that is one place.
@@ -468,24 +468,9 @@ fn at_line(facts: &Facts<'_>, most: &triage::WallRow) -> String {
     }
 }
 
-/// A share that differs by less is the same, in percent of the window.
-const SAME_PCT: f64 = 1.0;
-
-/// Whether the bar of all iterations has other shares than that of the warm ones.
-fn changes_bar(facts: &Facts<'_>) -> bool {
-    let differs = |own: &[WallRow], other: &[WallRow]| {
-        own.iter().any(|row| {
-            let same = |one: &&WallRow| one.device == row.device && one.part == row.part;
-            let share_pct = other.iter().find(same).map_or(0.0, |one| one.share_pct);
-            (row.share_pct - share_pct).abs() >= SAME_PCT
-        })
-    };
-    differs(&facts.wall, &facts.triage.wall) || differs(&facts.triage.wall, &facts.wall)
-}
-
-/// That cold iterations are left out; empty where none are, or where that changes nothing.
+/// That cold iterations are left out; empty where none are, or where that changes nothing: then the chapter of iterations says it.
 fn left_out(facts: &Facts<'_>) -> String {
-    if !changes_bar(facts) {
+    if !facts.cold_changes_bar() {
         return String::new();
     }
     let place = facts.iterations.as_ref().map_or("", Iterations::cold_place);

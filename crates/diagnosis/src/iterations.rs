@@ -70,6 +70,9 @@ pub struct Iterations {
     /// Whether the GPU computes all the time of the bar: then nothing follows from how far ahead the CPU launches.
     #[serde(skip)]
     pub(crate) fills_gpu: bool,
+    /// Whether the first sentence of a report tells of the cold ones.
+    #[serde(skip)]
+    pub(crate) is_cold_told: bool,
     /// Whether the cold ones are the first ones.
     #[serde(skip)]
     begin_cold: bool,
@@ -136,6 +139,9 @@ pub struct Iteration {
     /// Its number among all, from 1, where another one has the same name.
     #[serde(skip)]
     number: Option<usize>,
+    /// Whether no range of the file marks it.
+    #[serde(skip)]
+    pub(crate) is_unmarked: bool,
     /// When it is, on the clock of the trace.
     #[serde(skip)]
     window: Interval,
@@ -215,6 +221,7 @@ impl Iterations {
             pace,
             left_out: None,
             fills_gpu: false,
+            is_cold_told: false,
             begin_cold,
             warm_windows,
         })
@@ -276,6 +283,7 @@ fn iteration(run: &Run<'_>, range: Range, times: Option<&WallTimes>) -> Iteratio
         cold,
         parts: parts.into_iter().map(|(part, ns)| (part.id(), ns)).collect(),
         number: None,
+        is_unmarked,
         window: slice.interval(),
         is_ahead,
         outside_ns: if times.is_some() { slice.dur_ns() - told } else { 0 },

@@ -138,16 +138,17 @@ impl Diagnosis {
     /// What to say where there is no action.
     #[must_use]
     pub fn without_actions(&self) -> &'static str {
+        let (findings, _) = self.further();
         if self.wall.is_empty() {
             "No action: the file does not show where wall time on a GPU goes."
         } else if self.findings.iter().any(|finding| finding.rule == Rule::ColdStart) {
             "First record again, after a few warm-up iterations: what a first run waits for does not show how to shorten later ones."
-        } else if self.further().0.iter().any(|finding| finding.bound_ns.is_some()) {
+        } else if findings.iter().any(|finding| finding.bound_ns.is_some()) {
             "No action has a gain that can be computed from this file."
         } else if self.pauses() {
             fewer_pauses(self.platform)
         } else if self.loses_time() {
-            match self.further().0.is_empty() {
+            match findings.is_empty() {
                 true => {
                     "No known remedy has a gain of 1% or more that can be computed from this file."
                 }

@@ -560,10 +560,10 @@ fn idle_time_behind_a_launch_that_has_returned_is_told() {
 #[test]
 fn all_reduces_between_the_nodes_of_a_backward_pass_begin_as_soon_as_they_can() {
     // As PyTorch 1.8 records DistributedDataParallel: no range names it. A thread evaluates nodes; another one launches their input.
-    let of = |nodes_at: fn(i64) -> i64, thread: i64| {
+    let of = |apart_ns: i64, nodes_at: fn(i64) -> i64, thread: i64| {
         let mut fixture = Fixture::default();
         for n in 0..4_i64 {
-            let (called, at) = (n * 20_000, n * 4 * MS + 4_000);
+            let (called, at) = (n * apart_ns, n * 4 * MS + 4_000);
             launch(&mut fixture, "sgemm", 2 * n + 1, called, at, 3 * MS);
             fixture.push(slice("cpu_op", "aten::addmm").at(called, 3_000).on(1, 1));
             let node = slice("cpu_op", "AddmmBackward").at(nodes_at(n), 1_000);
@@ -575,9 +575,14 @@ fn all_reduces_between_the_nodes_of_a_backward_pass_begin_as_soon_as_they_can() 
     };
     let between = |n| n * 20_000 + 5_000;
     let earlier = Some("earlier-communication");
-    assert_eq!(of(between, 1), None);
-    assert_eq!(of(between, 2), earlier, "the nodes are those of another thread");
-    assert_eq!(of(|n| n * 1_000, 1), earlier, "at the end of the pass, one after the other");
+    assert_eq!(of(20_000, between, 1), None);
+    assert_eq!(of(20_000, between, 2), earlier, "the nodes are those of another thread");
+    assert_eq!(
+        of(20_000, |n| n * 1_000, 1),
+        earlier,
+        "at the end of the pass, one after the other"
+    );
+    assert_eq!(of(4 * MS, |n| n * 4 * MS + 5_000, 1), earlier, "one at the end of each pass");
 }
 
 #[test]

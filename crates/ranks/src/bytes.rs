@@ -21,7 +21,7 @@ impl RankCalls {
             begins_ns,
             marks,
             kinds,
-            uneven,
+            broadcasts,
             exposed,
             kernels,
             waits,
@@ -48,7 +48,7 @@ impl RankCalls {
             to.int((*is_broadcast).into());
             to.intervals(calls);
         }
-        to.intervals(uneven);
+        to.intervals(broadcasts);
         to.intervals(exposed);
         to.count(kernels.len());
         for Launched { times, launch_ns, stream } in kernels {
@@ -89,7 +89,7 @@ impl RankCalls {
                 calls: from.intervals()?,
             })
         })?;
-        let uneven = from.intervals()?;
+        let broadcasts = from.intervals()?;
         let exposed = from.intervals()?;
         let kernels = from.each(|from| {
             let times = from.interval()?;
@@ -112,7 +112,7 @@ impl RankCalls {
             begins_ns,
             marks,
             kinds,
-            uneven,
+            broadcasts,
             exposed,
             kernels,
             waits,
@@ -244,7 +244,7 @@ mod tests {
                 kinds: vec![Kind { key: file.clone(), group_size: world_size, is_broadcast, calls: calls.clone() }],
                 kernels: calls.iter().copied().map(kernel).collect(),
                 on_cpu: vec![CpuKind { name: file.clone(), size: file.clone(), calls }],
-                uneven: waits.clone(),
+                broadcasts: waits.clone(),
                 exposed,
                 waits,
                 groups: shift_ns.map(|shift| vec![shift, rank]).into_iter().collect(),

@@ -57,8 +57,8 @@ pub struct RankCalls {
     pub(crate) kinds: Vec<Kind>,
     /// When it runs no kernel but communication.
     pub(crate) exposed: Vec<Interval>,
-    /// Kernels of calls in which not all ranks wait for each other, as far as their names tell: broadcasts, for one. By start.
-    pub(crate) uneven: Vec<Interval>,
+    /// Kernels of broadcasts of which nothing but the name is recorded, by start.
+    pub(crate) broadcasts: Vec<Interval>,
     /// Its kernels by start, with the starts of their launches.
     pub(crate) kernels: Vec<Launched>,
     /// When the CPU waits for the GPU, by end.
@@ -159,7 +159,7 @@ impl RankCalls {
         let all = own.kinds.iter_mut().flat_map(|kind| &mut kind.calls);
         let all = all.chain(own.on_cpu.iter_mut().flat_map(|kind| &mut kind.calls));
         let all = all
-            .chain(&mut own.uneven)
+            .chain(&mut own.broadcasts)
             .chain(&mut own.exposed)
             .chain(&mut own.waits)
             .chain(&mut own.recorded);
@@ -188,15 +188,16 @@ impl RankCalls {
             all.filter(|one| device.is_none_or(|device| one.device as usize == device))
         };
         let times = |one: &GpuSlice| moved(one.slice.interval(), shift);
-        let (mut kinds, mut uneven): (Vec<Kind>, Vec<Interval>) = Default::default();
+        let (mut kinds, mut broadcasts): (Vec<Kind>, Vec<Interval>) = Default::default();
         let mut names = Names::of(slices, details);
         for one in own().filter(|one| one.is_communication) {
             match names.kind(one, &mut kinds) {
                 Some(at) => kinds[at].calls.push(times(one)),
-                None => uneven.push(times(one)),
+                None if names.is_broadcast(one) => broadcasts.push(times(one)),
+                None => {}
             }
         }
-        trace::sort(&mut uneven);
+        trace::sort(&mut broadcasts);
         // (Those of which all kernels turned out to be of an all-to-all.)
         kinds.retain(|kind| !kind.calls.is_empty());
         kinds.iter_mut().for_each(|kind| trace::sort(&mut kind.calls));
@@ -212,7 +213,7 @@ impl RankCalls {
         let mut kernels: Vec<Launched> = own().map(launched).collect();
         trace::sort_by_key(&mut kernels, |kernel| kernel.times.0);
         let OnCpu { waits, calls } = on_all.clone();
-        Self { name, kinds, uneven, exposed, kernels, waits, on_cpu: calls, ..Self::default() }
+        Self { name, kinds, broadcasts, exposed, kernels, waits, on_cpu: calls, ..Self::default() }
     }
 }
 
@@ -381,6 +382,12 @@ impl<'a> Names<'a> {
         };
         let known = self.of_collective.get_mut(at)?;
         *known.get_or_insert_with(|| recorded_kind(self.details, of, kinds))
+    }
+
+    /// Whether the name of a kernel is that of a broadcast, and nothing else is recorded of it.
+    fn is_broadcast(&self, one: &GpuSlice) -> bool {
+        self.details.collective(one.slice.row).is_none()
+            && plain(self.slices.name(&one.slice)).contains(SOME_WAIT)
     }
 
     /// Whether the launch of a kernel lies in a call of an all-to-all.

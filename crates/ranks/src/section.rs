@@ -14,7 +14,7 @@ use crate::rows::{GroupRow, RankRow};
 use crate::runs::OneRun;
 use crate::same_calls::{Matches, Unknown};
 use crate::senders::for_senders;
-use crate::unmatched::uneven;
+use crate::unmatched::broadcasts;
 use crate::waits::Waits;
 
 /// The ranks of a run, compared: what a report has of them. Its JSON has the rows of its tables.
@@ -116,7 +116,7 @@ impl OneRun<'_> {
         let unknown = Some(known.unknown).filter(|of| changes(of.most_ns, of.n, waits_ns));
         let unknown = unknown.and_then(|unknown| unknown.sentence(ranks.len()));
         said.extend(unknown.filter(|_| !known.matches.is_empty()));
-        let unmatched = uneven(&ranks, &known.matches, waits_ns);
+        let unmatched = broadcasts(&ranks, &known.matches, waits_ns);
         said.extend(unmatched.filter(|_| !known.matches.is_empty()));
         if known.n_cut > 0 {
             said.push(format!(

@@ -1,7 +1,6 @@
-//! Calls in which not all ranks wait for each other: no figure has their waits.
+//! Broadcasts that no figure has the waits of.
 
 use report::units::{plural, time};
-
 use timeline::intervals::Interval;
 
 use crate::calls::{DEEP_EP, RankCalls};
@@ -27,12 +26,16 @@ impl Calls {
     }
 }
 
-/// That calls in which not all ranks wait for each other are not among what was matched, in a sentence; `None` where they are next to
-/// nothing. `waits_ns`: the longest waits of a rank.
-pub(crate) fn uneven(ranks: &[&RankCalls], matches: &[Matches], waits_ns: i64) -> Option<String> {
+/// That broadcasts are not among what was matched, in a sentence; `None` where they are, or are next to nothing. `waits_ns`: the longest waits of
+/// a rank.
+pub(crate) fn broadcasts(
+    ranks: &[&RankCalls],
+    matches: &[Matches],
+    waits_ns: i64,
+) -> Option<String> {
     let left = |(at, rank): (usize, &&RankCalls)| {
-        let broadcasts = rank.kinds.iter().filter(|kind| kind.is_broadcast);
-        let all = Calls::of(rank.uneven.iter().chain(broadcasts.flat_map(|kind| &kind.calls)));
+        let recorded = rank.kinds.iter().filter(|kind| kind.is_broadcast);
+        let all = Calls::of(rank.broadcasts.iter().chain(recorded.flat_map(|kind| &kind.calls)));
         let matched = matches.iter().filter(|found| found.is_broadcast);
         let matched = matched.flat_map(|found| &found.calls).flatten();
         let matched = Calls::of(matched.filter(|(of, _)| *of == at).map(|(_, times)| times));
@@ -48,10 +51,9 @@ pub(crate) fn uneven(ranks: &[&RankCalls], matches: &[Matches], waits_ns: i64) -
     };
     let Calls { n, ns } = ranks.iter().enumerate().filter_map(left).max()?;
     Some(format!(
-        "Not among these collectives: up to {} of a rank in which not all ranks wait for each other, such as {}; {} kernels last {}.",
-        plural(n as u64, "call", "calls"),
-        if n == 1 { "a broadcast" } else { "broadcasts" },
-        if n == 1 { "its" } else { "their" },
+        "Not among these collectives: up to {} of a rank, whose {} {}. Who sends may go on before the others have joined.",
+        plural(n as u64, "broadcast", "broadcasts"),
+        if n == 1 { "kernel lasts" } else { "kernels last" },
         time(ns)
     ))
 }
@@ -63,7 +65,7 @@ mod tests {
 
     const US: i64 = 1_000;
 
-    fn rank(n_broadcasts: i64, n_uneven: i64, n_others: i64) -> RankCalls {
+    fn rank(n_broadcasts: i64, n_named: i64, n_others: i64) -> RankCalls {
         let calls = |n: i64| (0..n).map(|at| (at * 100 * US, at * 100 * US + 10 * US)).collect();
         let kind = |key: &str, is_broadcast: bool, n: i64| Kind {
             key: key.to_owned(),
@@ -76,14 +78,14 @@ mod tests {
             kind("broadcast;0", true, n_broadcasts),
             kind(DEEP_EP, false, 1_000),
         ];
-        RankCalls { kinds, uneven: calls(n_uneven), ..RankCalls::default() }
+        RankCalls { kinds, broadcasts: calls(n_named), ..RankCalls::default() }
     }
 
     #[test]
     fn calls_that_were_not_matched_are_told_of() {
         let (first, second) = (rank(3, 0, 5), rank(4, 3, 5));
-        let text = uneven(&[&first, &second], &[], 1_000_000 * US).unwrap_or_default();
-        let of = ": up to 7 calls of a rank in which not all ranks wait for each other, such as broadcasts; their kernels last 70.0 µs.";
+        let text = broadcasts(&[&first, &second], &[], 1_000_000 * US).unwrap_or_default();
+        let of = ": up to 7 broadcasts of a rank, whose kernels last 70.0 µs. Who sends may go on before the others have joined.";
         assert!(text.ends_with(of), "{text}");
         let calls = (0..3).map(|nth: i64| {
             let times = (nth * 100 * US, nth * 100 * US + 10 * US);
@@ -97,12 +99,13 @@ mod tests {
             rough_ns: 0,
             unknown: crate::same_calls::Unknown::default(),
         };
-        assert_eq!(uneven(&[&first], std::slice::from_ref(&all), 0), None);
+        assert_eq!(broadcasts(&[&first], std::slice::from_ref(&all), 0), None);
         assert!(
-            uneven(&[&first, &second], &[all], 0).is_some_and(|text| text.contains(" 4 calls"))
+            broadcasts(&[&first, &second], &[all], 0)
+                .is_some_and(|text| text.contains(" 4 broadcasts"))
         );
         let few = rank(1, 0, 50);
-        assert_eq!(uneven(&[&few], &[], 10_000 * US), None, "next to nothing");
-        assert!(uneven(&[&few], &[], 900 * US).is_some(), "a hundredth of the waits");
+        assert_eq!(broadcasts(&[&few], &[], 10_000 * US), None, "next to nothing");
+        assert!(broadcasts(&[&few], &[], 900 * US).is_some(), "a hundredth of the waits");
     }
 }

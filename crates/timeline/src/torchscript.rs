@@ -2,7 +2,7 @@
 //! its thread does nothing that is recorded for long before the first call of a kernel that TorchScript has fused.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::BinaryHeap;
 
 use dialect::Records;
 use dialect::torchscript::{FALLBACK, is_fused};
@@ -17,6 +17,8 @@ const TIMES: i64 = 10;
 /// Of fewer shorter ones the mean says nothing. (Where more are long than short, these are of a graph that takes long.)
 const FEWEST: i64 = 3;
 
+/// The category of ops since PyTorch 1.10.
+const OPS: &str = "cpu_op";
 /// A thread that does nothing for so long before the first call of a fused kernel has compiled it, in ns.
 const BEFORE_NS: i64 = 10_000_000;
 
@@ -60,47 +62,47 @@ fn in_calls(trace: &Trace, is_fallback: &[bool]) -> Vec<Interval> {
 /// What comes before the first call of each fused kernel, where that is long: from the last begin or end of an op or call of its thread.
 fn before_calls(trace: &Trace, is_fallback: &[bool]) -> Vec<Interval> {
     let is_fused = trace.strings.marked(&is_fused);
+    // (Profilers before 1.10 write ranges as ops, of another category: what a range around a call does is not known to be TorchScript's.)
     let is_told = trace
-        .by_raw_category(|raw| matches!(dialect::known(raw), Some(Records::Op | Records::Call(_))));
+        .by_raw_category(|raw| raw == OPS || matches!(dialect::known(raw), Some(Records::Call(_))));
     let mut own: Vec<(TrackId, i64, Reverse<i64>, StringId)> = Vec::new();
     each_row(trace, |row| {
         let is_slice = trace.phase(row) == Phase::Complete && trace.flags(row).has(Flags::HAS_TS);
         if is_slice && *is_told.of(trace, row) {
-            own.push((
-                trace.track(row),
-                trace.ts_ns(row),
-                Reverse(trace.end_ns(row)),
-                trace.name(row),
-            ));
+            let times = (trace.ts_ns(row), Reverse(trace.end_ns(row)));
+            own.push((trace.track(row), times.0, times.1, trace.name(row)));
         }
     });
     trace::sort(&mut own);
-    let mut seen: BTreeSet<StringId> = BTreeSet::new();
-    let mut found = Vec::new();
+    // By kernel the begin of each call, and what lies before it.
+    let mut calls: Vec<(StringId, i64, Option<Interval>)> = Vec::new();
     for of_thread in own.chunk_by(|a, b| a.0 == b.0) {
-        // When anything of the thread has begun or ended last, and the last call of a compiled graph with what was last before it.
-        let mut ended: BinaryHeap<Reverse<i64>> = BinaryHeap::new();
-        let (mut last_ns, mut call) = (None::<i64>, None::<(Interval, i64)>);
+        // When anything of the thread has begun or ended last, and the call of a compiled graph that is open with what lies before it.
+        let mut open: BinaryHeap<Reverse<i64>> = BinaryHeap::new();
+        let (mut last_ns, mut call) = (None::<i64>, None::<(i64, Option<Interval>)>);
         for (_, start, Reverse(end), name) in of_thread {
-            while let Some(Reverse(at)) = ended.peek().copied().filter(|Reverse(at)| at <= start) {
+            while let Some(Reverse(at)) = open.peek().copied().filter(|Reverse(at)| at <= start) {
                 last_ns = last_ns.max(Some(at));
-                ended.pop();
+                open.pop();
             }
-            // (In an op that is open: what its caller does before is none of TorchScript's.)
-            if is_fallback[name.0 as usize] {
-                let within = last_ns.filter(|_| !ended.is_empty());
-                call = within.map(|last_ns| ((*start, *end), last_ns));
+            // (One in another one is a part of it.)
+            let is_outermost = call.is_none_or(|(ends, _)| ends <= *start);
+            if is_fallback[name.0 as usize] && is_outermost {
+                // (In an op that is open: what its caller does before is none of TorchScript's.)
+                let within = last_ns.filter(|_| !open.is_empty());
+                call = Some((*end, within.map(|last_ns| (last_ns, *start))));
             }
-            if is_fused[name.0 as usize] && seen.insert(*name) {
-                let own = call.filter(|((from, to), _)| from <= start && end <= to);
-                let before = own.map(|((from, _), last_ns)| (last_ns, from));
-                found.extend(before.filter(|(from, to)| to - from >= BEFORE_NS));
+            if is_fused[name.0 as usize] {
+                let before = call.filter(|(ends, _)| end <= ends).and_then(|(_, before)| before);
+                calls.push((*name, *start, before));
             }
-            ended.push(Reverse(*end));
+            open.push(Reverse(*end));
             last_ns = last_ns.max(Some(*start));
         }
     }
-    found
+    trace::sort(&mut calls);
+    let first = calls.chunk_by(|a, b| a.0 == b.0).filter_map(|of_kernel| of_kernel.first()?.2);
+    first.filter(|(from, to)| to - from >= BEFORE_NS).collect()
 }
 
 #[cfg(test)]
@@ -112,25 +114,28 @@ mod tests {
     #[test]
     fn a_thread_that_does_nothing_before_the_first_call_of_a_fused_kernel_compiles() {
         const MS: i64 = 1_000_000;
-        let of = |before_ns: i64, name: &str, is_called: bool| {
+        let of = |ops: &str, before_ns: i64, name: &str, is_called: bool| {
             let mut fixture = Fixture::default();
             if is_called {
-                fixture.push(slice("cpu_op", "delta").at(0, 200 * MS).on(1, 1));
+                fixture.push(slice(ops, "delta").at(0, 200 * MS).on(1, 1));
             }
-            fixture.push(slice("cpu_op", "aten::cat").at(MS, MS).on(1, 1));
+            fixture.push(slice(ops, "aten::cat").at(MS, MS).on(1, 1));
             for n in 0..2 {
                 let at = (n + 1) * (2 * MS + before_ns);
-                fixture.push(slice("cpu_op", FALLBACK).at(at, MS).on(1, 1));
-                fixture.push(slice("cpu_op", name).at(at + 10_000, MS / 2).on(1, 1));
+                fixture.push(slice(ops, FALLBACK).at(at, MS).on(1, 1));
+                // (A graph in a graph.)
+                fixture.push(slice(ops, FALLBACK).at(at + 5_000, MS - 9_000).on(1, 1));
+                fixture.push(slice(ops, name).at(at + 10_000, MS / 2).on(1, 1));
             }
             compiling(&fixture.finish())
         };
-        let with = |before_ns: i64, name: &str| of(before_ns, name, true);
+        let with = |before_ns: i64, name: &str| of("cpu_op", before_ns, name, true);
         let fused = "fused__autocast_to__15680171862954066917";
-        assert_eq!(of(50 * MS, fused, false), [], "what the caller does");
         assert_eq!(with(50 * MS, fused), [(2 * MS, 52 * MS)], "once");
         assert_eq!(with(5 * MS, fused), []);
         assert_eq!(with(50 * MS, "aten::mul"), []);
+        assert_eq!(of("cpu_op", 50 * MS, fused, false), [], "what the caller does");
+        assert_eq!(of("Operator", 50 * MS, fused, true), [], "it may be a range");
     }
 
     #[test]

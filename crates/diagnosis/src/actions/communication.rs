@@ -42,7 +42,11 @@ fn by_reducer(facts: &Facts<'_>, device: &Device<'_>, forward: &[bool]) -> bool 
     is_nearly_all(facts, device, &|one| !is_launched_in(&passes, one))
 }
 
-/// Whether the communication is launched on threads that evaluate nodes, and most of it not one call after the other at the end of a pass.
+/// A node that begins so soon after a call of its thread, in ns, is of the same pass.
+const NEXT_NODE_NS: i64 = 1_000_000;
+
+/// Whether the communication is launched on threads that evaluate nodes, and most of the calls are soon followed by another node: not those at
+/// the end of a pass.
 fn between_nodes(facts: &Facts<'_>, device: &Device<'_>) -> bool {
     let is_node = facts.slices.names_with("Backward");
     let ops = facts.slices.ops.slices.iter();
@@ -50,20 +54,21 @@ fn between_nodes(facts: &Facts<'_>, device: &Device<'_>) -> bool {
     let mut nodes: Vec<(u32, i64)> =
         nodes.map(|one| (facts.slices.thread(one.row), one.start_ns)).collect();
     trace::sort(&mut nodes);
-    // The thread of a launch that evaluates nodes, and how many nodes have begun on it by then.
+    // Whether the thread of a launch evaluates nodes, and whether one follows soon.
     let place = |one: &GpuSlice| {
         let launch = one.launch?;
         let thread = facts.slices.thread(launch.row);
-        let first = nodes.partition_point(|(of, _)| *of < thread);
-        let at = nodes.partition_point(|node| *node < (thread, launch.start_ns));
-        (nodes.get(first)?.0 == thread).then_some((thread, at))
+        let next = nodes.partition_point(|node| *node < (thread, launch.end_ns));
+        let own = |at: usize| nodes.get(at).filter(|(of, _)| *of == thread);
+        let follows =
+            own(next).is_some_and(|(_, at)| at.saturating_sub(launch.end_ns) < NEXT_NODE_NS);
+        let evaluates = follows || next.checked_sub(1).and_then(own).is_some();
+        evaluates.then_some(follows)
     };
     let own = device.slices().filter(|one| one.is_communication);
-    let mut places: Vec<(u32, usize)> = own.filter_map(|one| place(one)).collect();
-    let n = places.len();
-    trace::sort(&mut places);
-    places.dedup();
-    2 * places.len() > n && is_nearly_all(facts, device, &|one| place(one).is_some())
+    let follows: Vec<bool> = own.filter_map(place).collect();
+    let n_between = follows.iter().filter(|follows| **follows).count();
+    2 * n_between > follows.len() && is_nearly_all(facts, device, &|one| place(one).is_some())
 }
 
 /// Whether all-reduces of this kind are nine tenths of the communication.

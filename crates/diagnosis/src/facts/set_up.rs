@@ -88,21 +88,15 @@ fn frames(slices: &Slices<'_>, is: fn(&str) -> bool) -> Vec<Interval> {
 }
 
 impl Device<'_> {
-    /// What works for half of these times or more, if one of them does.
+    /// What works for half of these times or more, if one of them does, and whether it works for nearly all of them.
     #[must_use]
-    pub(crate) fn sets_up_most_of(&self, times: &[Interval]) -> Option<Sets> {
+    pub(crate) fn sets_up_most_of(&self, times: &[Interval]) -> Option<(Sets, bool)> {
         let ns = length(times);
         let most = Sets::ALL
             .map(|sets| (length(&both(times, self.facts.set_up.get(sets))), sets))
             .into_iter()
             .max_by_key(|(own, _)| *own);
-        most.filter(|(own, _)| ns > 0 && own.saturating_mul(2) >= ns).map(|(_, sets)| sets)
-    }
-
-    /// Whether it works for nearly all of these times.
-    #[must_use]
-    pub(crate) fn sets_up_all_of(&self, times: &[Interval], sets: Sets) -> bool {
-        let own = length(&both(times, self.facts.set_up.get(sets)));
-        own.saturating_mul(100) >= length(times).saturating_mul(99)
+        let (own, sets) = most.filter(|(own, _)| ns > 0 && own.saturating_mul(2) >= ns)?;
+        Some((sets, own.saturating_mul(100) >= ns.saturating_mul(99)))
     }
 }

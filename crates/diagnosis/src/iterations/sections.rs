@@ -303,7 +303,7 @@ impl Iterations {
 
     /// What the iterations are, and what is left out of their figures; `None` where the table says all.
     fn sentence(&self) -> Option<String> {
-        let n = self.list.len() as u64;
+        let n = self.list.iter().filter(|one| !one.is_unmarked).count() as u64;
         let what = match self.kind {
             Kind::ProfilerSteps => plural(n, "step of the profiler", "steps of the profiler"),
             Kind::EnginePasses => match &self.classes[..] {
@@ -333,7 +333,7 @@ impl Iterations {
             (..=3, 0) => "; too few to tell whether the first one is a warm-up".to_owned(),
             (_, 0) => String::new(),
             // (The first sentence of the report says so: its bar is of the others.)
-            _ if self.warm_windows.is_some() => String::new(),
+            _ if self.warm_windows.is_some() && self.is_cold_told => String::new(),
             (_, 1) => format!("; 1{place} is cold and excluded from the figures"),
             (_, cold) => format!("; {cold}{place} are cold and excluded from the figures"),
         };

@@ -55,12 +55,9 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         .devices()
         .filter_map(|device| {
             let (covered, idle) = device.cold()?;
-            let times = device.first_calls();
-            let what = match device.sets_up_most_of(&times) {
-                Some(sets) if device.sets_up_all_of(&times, sets) => {
-                    format!("{} for", sets.sentence())
-                }
-                Some(sets) => {
+            let what = match device.sets_up_most_of(&device.first_calls()) {
+                Some((sets, true)) => format!("{} for", sets.sentence()),
+                Some((sets, false)) => {
                     format!(
                         "{}, and calls load code or allocate or free memory, for",
                         sets.sentence()

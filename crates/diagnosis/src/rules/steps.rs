@@ -92,8 +92,8 @@ fn without_empty_end(facts: &Facts<'_>, n: usize) -> Option<Stats> {
         .steps
         .windows(2)
         .all(|pair| slices.thread(pair[0].row) == slices.thread(pair[1].row));
-    let left_out =
-        iterations.kind == Kind::ProfilerSteps && one_thread && iterations.list.len() + 1 == n;
-    let durations = || iterations.list.iter().map(|one| one.dur_ns).collect();
-    left_out.then(|| Stats::of(durations()))
+    let marked = iterations.list.iter().filter(|one| !one.is_unmarked);
+    let durations: Vec<i64> = marked.map(|one| one.dur_ns).collect();
+    let left_out = iterations.kind == Kind::ProfilerSteps && one_thread && durations.len() + 1 == n;
+    left_out.then(|| Stats::of(durations))
 }
