@@ -11,7 +11,7 @@ use trace::Row;
 
 use triage::WallPart;
 
-use crate::facts::Device;
+use crate::facts::{Device, SMALL};
 use crate::{Confidence, Facts, Finding, Level, Rule};
 
 /// Waits of less than this share of the window are not worth a word.
@@ -47,7 +47,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             // (What the device does not wait for the CPU for is no cost of the wait: pauses between queued kernels.)
             let caused = device.wall(WallPart::HostWaits);
             let covered = caused.map_or(0, |row| row.total_ns);
-            let copied_ns = after_copies(&device, &all, &of_copies).min(covered);
+            let copied_ns = length(&after_waits(&device, &all, &of_copies, true)).min(covered);
             let own_ns = covered - copied_ns;
             let share = own_ns as f64 / window;
             let gpu = device.name_within();
@@ -77,11 +77,15 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             let finding = if share >= COSTS_SHARE && device.is_starved() {
                 let found =
                     Finding::fact(Rule::Sync, "sync_bound", text).level(Level::of_share(share));
-                match Loops::of(facts, &device).filter(|loops| loops.idle_ns > own_ns) {
-                    Some(loops) => found
-                        .bound(loops.idle_ns)
-                        .means(loops.sentence(&gpu))
-                        .confidence(Confidence::Medium),
+                match Loops::of(facts, &device) {
+                    Some(loops) => {
+                        let mut times = after_waits(&device, &all, &of_copies, false);
+                        times.extend(&loops.idle);
+                        found
+                            .bound(length(&union(times)))
+                            .means(loops.sentence(&gpu))
+                            .confidence(Confidence::Medium)
+                    }
                     None => found.bound(own_ns),
                 }
             } else {
@@ -144,17 +148,24 @@ fn of_copies(facts: &Facts<'_>, waits: &[HostSlice]) -> Vec<bool> {
     waits.iter().map(is_within).collect()
 }
 
-/// The idle time in or right after waits where the last of them is a copy's.
-fn after_copies(device: &Device<'_>, waits: &[HostSlice], of_copies: &[bool]) -> i64 {
+/// When a device stands still in or after waits, of copies to it or of others.
+fn after_waits(
+    device: &Device<'_>,
+    waits: &[HostSlice],
+    of_copies: &[bool],
+    are_copies: bool,
+) -> Vec<Interval> {
     let starts = waits.iter().map(|wait| wait.start_ns);
     let mut starts: Vec<(i64, bool)> = starts.zip(of_copies.iter().copied()).collect();
     trace::sort(&mut starts);
+    // (The last wait that has begun by then.)
     let is_copys = |(_, to): &Interval| {
         let begun = starts.partition_point(|(start_ns, _)| start_ns < to);
         begun.checked_sub(1).and_then(|at| starts.get(at)).is_some_and(|(_, is_copys)| *is_copys)
     };
-    let times = device.waits_told();
-    times.iter().filter(|times| is_copys(times)).map(|(from, to)| to - from).sum()
+    let mut times = device.waits_told();
+    times.retain(|times| is_copys(times) == are_copies);
+    times
 }
 
 /// How many waits end before the first GPU work of a device, and how long all of them are before it.
@@ -175,8 +186,8 @@ const SOON_NS: i64 = 1_000_000;
 struct Loops {
     n: u64,
     reads: u64,
-    /// How long the device is idle from the first read of each to its last.
-    idle_ns: i64,
+    /// When the device is idle from the first read of each to its last.
+    idle: Vec<Interval>,
 }
 
 impl Loops {
@@ -185,7 +196,9 @@ impl Loops {
         super::copies::small_reads(facts)?;
         let reads = device.slices().filter(|one| {
             let name = facts.slices.name(&one.slice);
-            !one.is_kernel && name.contains("DtoH") && name.contains("Pageable")
+            let is_small =
+                || facts.details.copied_bytes(one.slice.row).is_some_and(|bytes| bytes <= SMALL);
+            !one.is_kernel && name.contains("DtoH") && name.contains("Pageable") && is_small()
         });
         let mut reads: Vec<HostSlice> = reads.filter_map(|one| one.launch).collect();
         trace::sort_by_key(&mut reads, |call| (facts.slices.thread(call.row), call.start_ns));
@@ -195,22 +208,22 @@ impl Loops {
         };
         let loops = || reads.chunk_by(goes_on).filter(|own| own.len() >= LOOP);
         let times = loops().filter_map(|own| Some((own.first()?.start_ns, own.last()?.end_ns)));
-        let idle_ns = length(&both(&device.gaps_told(), &union(times.collect())));
+        let idle = both(&device.gaps_told(), &union(times.collect()));
         let reads = loops().map(|own| own.len() as u64).sum();
-        Some(Self { n: loops().count() as u64, reads, idle_ns }).filter(|loops| loops.n > 0)
+        Some(Self { n: loops().count() as u64, reads, idle }).filter(|loops| loops.n > 0)
     }
 
     fn sentence(&self, gpu: &str) -> String {
-        let Self { n, reads, idle_ns } = self;
+        let Self { n, reads, idle } = self;
         format!(
-            "In {}, of {} less than 1 ms apart, {gpu} is idle for {}. On a copy the CPU needs none of their launches, so the bound is all of that; \
+            "In {}, of {} less than 1 ms apart, {gpu} is idle for {}. On a copy the CPU needs none of their launches, so the bound has all of that; \
              what it then computes itself is not known.",
             match n {
                 1 => "one loop".to_owned(),
                 n => plural(*n, "loop", "loops"),
             },
             plural(*reads, "read", "reads"),
-            time(*idle_ns)
+            time(length(idle))
         )
     }
 }
