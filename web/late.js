@@ -12,6 +12,8 @@ const RELOADED = "kinetoscope.reloaded";
 /// How often an open page looks for a newer build.
 const HOUR_MS = 3_600_000;
 const SOON_MS = 100;
+/// So long after a tab has let a copy go, it is known whether it is closed or only loaded anew.
+const SETTLED_MS = 1_000;
 /// A lock that every copying tab shares: a tab that removes all copies waits until the others have stopped.
 const COPYING = `${FOLDER}: copying`;
 
@@ -29,6 +31,8 @@ const copies = new WeakMap();
 /// The folders that this tab holds, or waits for.
 const holds = new Map();
 let n_folders = 0;
+/// How often every copy was removed.
+let n_forgotten = 0;
 /// What the app heard last of kept files.
 let told = "0,0,0,0";
 
@@ -36,8 +40,9 @@ export async function begin(heard, on) {
   hear = heard;
   keeps = on;
   tabs.onmessage = async ({ data }) => {
-    // Another tab has opened a copy, removes every one, or has switched the setting.
+    // Another tab has opened a copy, has made one, removes every one, or has switched the setting.
     waiting.delete(data.taken);
+    if (data.copied !== undefined) offerOnceFree(data.copied);
     if (data.cleared) await forgotten();
     if (data.keeps !== undefined) {
       keeps = data.keeps;
@@ -114,8 +119,12 @@ export async function closed(job) {
 export async function reopen() {
   const files = [];
   for (const [id, file] of waiting) {
-    if (await hold(id, { ifAvailable: true })) files.push(file);
-    else waiting.delete(id);
+    if (await hold(id, { ifAvailable: true })) {
+      files.push(file);
+    } else {
+      waiting.delete(id);
+      offerOnceFree(id);
+    }
   }
   hear("files", files);
   tell();
@@ -135,6 +144,7 @@ export async function clear() {
 
 /// No file that is open now has a copy, or gets the one that is being made.
 async function forgotten() {
+  n_forgotten += 1;
   waiting = new Map();
   const entries = [...open.values()];
   for (const entry of entries) {
@@ -211,6 +221,7 @@ async function copy(entry, signal) {
     await entry.file.stream().pipeTo(await handle.createWritable(), { signal });
     signal.throwIfAborted();
     entry.id = id;
+    tabs.postMessage({ copied: id });
   } catch (error) {
     await removed(id);
     throw error;
@@ -226,6 +237,8 @@ function hold(id, options = {}) {
   if (!holds.has(id)) holds.set(id, new Promise((held) => {
     if (!navigator.locks) return held(true);
     navigator.locks.request(lockOf(id), options, (lock) => {
+      // (It may be free the next time.)
+      if (lock === null) holds.delete(id);
       held(lock !== null);
       return lock && new Promise(() => {});
     });
@@ -252,7 +265,7 @@ async function lookAtKept() {
   const found = [];
   for (const [id, folder] of all) {
     if (inUse.has(lockOf(id)) && !reloaded.includes(id)) {
-      offerOnceFree(id, folder);
+      offerOnceFree(id);
       continue;
     }
     try {
@@ -280,12 +293,23 @@ async function fileOf(folder) {
 }
 
 /// Offers a copy that another tab has open, once that tab is closed. (The locks of one that was just closed may outlive it for a moment.)
-async function offerOnceFree(id, folder) {
-  await navigator.locks.request(lockOf(id), { mode: "shared" }, () => {});
-  // It is gone if the file was closed before its tab.
-  const file = keeps && await fileOf(folder).catch(() => undefined);
-  if (file) offer(id, file);
-  tell();
+async function offerOnceFree(id) {
+  try {
+    for (;;) {
+      await navigator.locks.request(lockOf(id), { mode: "shared" }, () => {});
+      await new Promise((resolve) => setTimeout(resolve, SETTLED_MS));
+      const before = n_forgotten;
+      const file = await fileOf(await (await folders(false)).getDirectoryHandle(id));
+      const { held } = await navigator.locks.query();
+      if (held.some(({ name }) => name === lockOf(id))) continue;
+      // (Its tab was closed while it made the copy.)
+      if (file === undefined) await removed(id);
+      else if (keeps && before === n_forgotten) offer(id, file);
+      return tell();
+    }
+  } catch {
+    // It is gone: the file was closed before its tab, or every copy was removed.
+  }
 }
 
 /// Has a copy wait to be opened again.

@@ -148,6 +148,22 @@ test("files that are open in another tab are neither offered nor removed, until 
   await session.close();
 });
 
+test("a file that another tab opens meanwhile is offered once that one is closed", async () => {
+  const session = await open(browser);
+  await setKeep(session.page, true);
+  const page = await visit(session);
+  await drop(session.page, "body", [example()]);
+  await settled(session.page);
+  await storedFiles(session.page, 1);
+  await meanwhile(page);
+  assert.equal(await id(page, "kept").count(), 0);
+  await leave(session.page);
+  await id(page, "reopen").click();
+  await settled(page);
+  assert.equal(await id(page, "file-card").count(), 1);
+  await session.close();
+});
+
 test("a copy is open in one tab at a time", async () => {
   const session = await open(browser);
   await setKeep(session.page, true);

@@ -36,9 +36,10 @@ for (let file = next(); file !== undefined && !mustStop(); file = next()) {
   // (One that cannot be loaded fails, and the others go on.)
   await import(`./${file}`).catch((error) => test(file, () => assert.fail(error)));
   // (Tests run in order: when this one is done, so are those of the file.)
-  await test(`${file} closed its pages`, async () => {
+  await test(`${file} closed its pages`, async (of) => {
     const n = await browser.settle();
     if (isWhole) assert.equal(n, 0);
+    else of.diagnostic(`a test failed, and pages left open: ${n}`);
   });
   isWhole = true;
 }
