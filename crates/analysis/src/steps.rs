@@ -125,7 +125,8 @@ fn empty(gpu: &Gpu<'_>, rows: &[trace::Row], is_gpu: &dyn Fn(trace::Row) -> bool
     let mut launches: Vec<i64> = Vec::new();
     if rows.len() > 1 {
         // (A call that polls an event has a number, too.)
-        let mut ids: Vec<i64> = (0..gpu.len()).filter_map(|at| trace.link(gpu.row(at))).collect();
+        let mut ids: Vec<i64> = Vec::new();
+        gpu.each_row(|row| ids.extend(trace.link(row)));
         trace::sort(&mut ids);
         each_launch(trace, |row, id| {
             if ids.binary_search(&id).is_ok() {

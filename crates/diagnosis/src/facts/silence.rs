@@ -209,7 +209,7 @@ fn lengths(own: &[i64]) -> String {
     }
     if is_more(*first, *last) && is_more(middle(earlier), middle(later)) {
         return format!(
-            " They grow, from {} to {}, which suggests that each round copies or searches what earlier rounds collected.",
+            " They grow, from {} to {}: each round has more work of its own, or works again on what earlier rounds collected.",
             time(*first),
             time(*last)
         );

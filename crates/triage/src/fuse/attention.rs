@@ -1,6 +1,7 @@
 //! How long a fused attention takes at least: what the single kernels of [K04](catalog::fuse_patterns::CHAINS) do, at the
 //! device's peak rates.
 
+use catalog::RawKind;
 use catalog::architectures::Peak;
 use catalog::fuse_patterns::kind_named;
 
@@ -77,6 +78,54 @@ pub(super) fn from_scores(
             rest[0] = scores;
             find.from += 1;
         }
+    }
+}
+
+/// So many kernels before the first product its queries are scaled at most, and so many after the last one the mean over the heads comes.
+const BEFORE: usize = 4;
+const AFTER: usize = 12;
+
+/// Adds what goes away with an attention, too, where sizes tell it: before the product of the scores the copy of a mask that it adds to (`baddbmm`),
+/// and the scaling of the queries; after it the mean of the probabilities over the heads, which `need_weights=False` leaves out.
+pub(super) fn with_surroundings(
+    lanes: &Lanes<'_>,
+    arguments: Option<&Arguments>,
+    candidate: &mut Candidate,
+) {
+    let Candidate { sought: Sought::Chain(chain), split, slices, .. } = candidate else { return };
+    let Some(arguments) = arguments.filter(|_| chain.id == "K04") else { return };
+    let [copy, scale, mean] = ["copy", "mul_number", "mean"].map(kind_named);
+    let gpu = lanes.gpu;
+    let stream = |at: u32| gpu.trace.track(gpu.row(at as usize));
+    let has = |at: u32, kind, n: i64| {
+        lanes.code_of_slice(at).kinds.meets(kind)
+            && arguments.elements(at as usize).is_some_and(|own| i64::try_from(own) == Ok(n))
+    };
+    for find in split {
+        let parts = slices.get(find.from as usize..find.to as usize).unwrap_or_default().to_vec();
+        let (Some(first), Some(last)) = (parts.first().copied(), parts.last().copied()) else {
+            continue;
+        };
+        let Some(Gemm { batch, m, n, k }) = arguments.gemm(first as usize) else { continue };
+        let n_scores = batch.saturating_mul(m).saturating_mul(n);
+        let n_queries = batch.saturating_mul(m).saturating_mul(k);
+        let before = (0..first).rev().filter(|at| stream(*at) == stream(first));
+        let before: Vec<u32> = before.take(BEFORE).collect();
+        // (A kernel that copies changes the format of the mask, which stays to be done.)
+        let is_copied = |at: &u32| {
+            gpu.work(gpu.slice(*at as usize).work).kind == RawKind::Memcpy
+                && has(*at, copy, n_scores)
+        };
+        let copied = before.first().copied().filter(is_copied);
+        let scaled = before.iter().copied().find(|at| has(*at, scale, n_queries));
+        let after = (last + 1..gpu.len() as u32).filter(|at| stream(*at) == stream(last));
+        let averaged = after.take(AFTER).find(|at| has(*at, mean, n_scores));
+        if copied.is_none() && scaled.is_none() && averaged.is_none() {
+            continue;
+        }
+        find.from = slices.len() as u32;
+        slices.extend(scaled.into_iter().chain(copied).chain(parts).chain(averaged));
+        find.to = slices.len() as u32;
     }
 }
 

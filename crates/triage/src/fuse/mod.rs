@@ -9,6 +9,7 @@
 
 mod advice;
 mod attention;
+mod calls;
 mod devices;
 mod find;
 mod gain;
@@ -145,6 +146,8 @@ fn judged<'a>(
             is_fill && launched && !launched_in(at, &ground.run.products)
         });
         attention::from_scores(&lanes, context.arguments, candidate);
+        attention::with_surroundings(&lanes, context.arguments, candidate);
+        calls::whole_calls(&lanes, context.arguments, candidate);
         attention::without_tiny(&lanes, context.arguments, candidate);
     }
     let accepted = accept(&lanes, found, is_named(context));

@@ -98,7 +98,7 @@ impl Names {
     /// What stands between the products and the softmax. Anything that is not known to be harmless makes it unknown.
     pub(super) fn mask(&self) -> Option<Mask> {
         let add = kind_named("add");
-        let harmless = kind_named("copy|mul_number|fill|random");
+        let harmless = kind_named("copy|mul_number|fill|random|mean");
         let masks = kind_named("mask");
         let mut mask = Mask::None;
         for (name, category, _, kinds) in &self.all {

@@ -134,6 +134,50 @@ fn an_attention_begins_with_its_scores_and_not_with_the_products_of_a_bias() {
 }
 
 #[test]
+fn an_attention_takes_the_scaling_of_its_queries_and_the_mean_over_its_heads_with_it() {
+    const SCALE: &str = "void at::native::vectorized_elementwise_kernel<4, at::native::AUnaryFunctor<c10::Half, c10::Half, c10::Half, at::native::binary_internal::MulFunctor<float> >, std::array<char*, 2ul> >(int)";
+    const MEAN: &str = "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::MeanOps<float, float, float, float> > >(int)";
+    let of = |scaled: &str, averaged: &str| {
+        let mut program = Program::on("NVIDIA H100 80GB HBM3", (9, 0));
+        for at in 0..10_i64 {
+            let (mut cpu, mut gpu) = (at * 200 * US, 10 * MS + at * 10 * MS);
+            let mut run = |op: &str, dims: &str, name: &str, ns: i64| {
+                program.run(op, dims, name, cpu, (gpu, ns));
+                (cpu, gpu) = (cpu + 10 * US, gpu + ns);
+            };
+            run("aten::mul", scaled, SCALE, 100 * US);
+            run("aten::bmm", "[[400,196,80],[400,80,196]]", BMM, 2 * MS);
+            run("aten::softmax", "", SOFTMAX, MS);
+            run("aten::bmm", "[[400,196,196],[400,196,80]]", BMM, 3 * MS);
+            run("aten::add", "", ADD, 50 * US);
+            run("aten::mean", averaged, MEAN, 200 * US);
+        }
+        advised(&program.report(), "K04").unwrap().related_ns
+    };
+    let (queries, scores, other) = ("[[400,196,80]]", "[[50,8,196,196]]", "[[400,10]]");
+    assert_eq!(of(other, other), 10 * 6 * MS);
+    assert_eq!(of(queries, other), 10 * (6 * MS + 100 * US));
+    assert_eq!(of(queries, scores), 10 * (6 * MS + 300 * US));
+}
+
+#[test]
+fn an_addition_that_pytorch_splits_into_two_kernels_counts_whole() {
+    let of = |rows: i64| {
+        let dims = format!("[[{rows},4096,256],[{rows},4096,256]]");
+        let mut program = Program::on("NVIDIA A100-SXM4-80GB", (8, 0));
+        for nth in 0..10_i64 {
+            let (cpu, gpu) = (nth * 100 * US, 2 * MS + nth * 10 * MS);
+            program.run("aten::add", &dims, ADD, cpu, (gpu, 2 * MS));
+            program.run("aten::add", &dims, ADD, cpu + 10 * US, (gpu + 2 * MS, 2 * MS));
+            program.run("aten::layer_norm", &dims, NORM, cpu + 20 * US, (gpu + 4 * MS, MS));
+        }
+        advised(&program.report(), "K05").unwrap().related_ns
+    };
+    assert_eq!(of(1_024), 10 * 5 * MS, "2.1 GB of 16 bits");
+    assert_eq!(of(1_023), 10 * 3 * MS, "one kernel a call: these are two additions");
+}
+
+#[test]
 fn attn_implementation_is_advised_only_below_the_interface_of_transformers() {
     let own =
         advised(&attention("transformers/models/owlv2/modeling_owlv2.py(364): forward"), "K04");
