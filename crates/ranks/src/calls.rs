@@ -233,6 +233,11 @@ impl OnCpu {
         trace::sort_by_key(&mut waits, |(_, to)| *to);
         Self { waits, calls: cpu_calls(slices, details, shift) }
     }
+
+    /// Whether it waits for other ranks at all.
+    pub(crate) fn has_calls(&self) -> bool {
+        self.calls.iter().any(|kind| !kind.calls.is_empty())
+    }
 }
 
 /// The spans in which the profiler records.

@@ -31,7 +31,7 @@ mod waits;
 
 pub use calls::RankCalls;
 pub use matched::Matched;
-pub use replay::sooner_without_communication_ns;
+pub use replay::{sooner_without_communication_ns, waits_on_cpu};
 pub use runs::{OneRun, Runs};
 pub use section::Compared;
 pub use waits::{WaitFor, Waits};

@@ -183,6 +183,12 @@ pub fn sooner_without_communication_ns(
     own.sooner(&removed, &[], &calls)
 }
 
+/// Whether the CPU waits for those of other ranks, as far as its calls tell.
+#[must_use]
+pub fn waits_on_cpu(slices: &Slices<'_>, details: &Details) -> bool {
+    OnCpu::of(slices, details, 0).has_calls()
+}
+
 /// A stream that stands still for less than this, in ns, waits for no other: kernels follow each other so closely.
 const STANDS_NS: i64 = 5_000;
 /// What follows in less than this, in ns, may follow from it: the latency of a launch, or of an event that a stream waits for.

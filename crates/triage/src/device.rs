@@ -23,6 +23,7 @@ use crate::overlap::{self, OverlapOptions};
 use crate::own_frames::OwnFrames;
 use crate::placed::{Given, Placed};
 use crate::report::{Coverage, knows_op};
+use crate::same_stream;
 use crate::sides::{Side, Sides};
 use crate::site::Attribution;
 use crate::stages::pace::Waits;
@@ -152,6 +153,19 @@ fn warm(asked: &Asked<'_>, timed: &[Timed]) -> Option<Warm> {
     Warm::of(ranges, times)
 }
 
+/// What the table of kernels says of its launches; `None` where nothing is known of them.
+fn launch_note(
+    gpu: &Gpu<'_>,
+    details: Option<&Details>,
+    arguments: Option<&Arguments>,
+    rows: &[KernelTableRow],
+) -> Option<String> {
+    let of_arguments = arguments.map(|arguments| arguments::note(details, arguments, rows));
+    let said = [of_arguments.unwrap_or_default(), same_stream::note(gpu)];
+    let said: Vec<String> = said.into_iter().filter(|text| !text.is_empty()).collect();
+    (!said.is_empty()).then(|| said.join(" "))
+}
+
 #[inline(never)]
 fn on_device(
     gpu: &Gpu<'_>,
@@ -222,8 +236,7 @@ fn on_device(
         wall: wall_time::wall_rows(&wall_times, &idle),
         wall_stages: wall_times.stage_walls(None),
         wall_times: vec![wall_times],
-        launch_note: arguments
-            .map(|arguments| arguments::note(given.sources.details, arguments, &kernels)),
+        launch_note: launch_note(gpu, given.sources.details, arguments, &kernels),
         kernels,
         merged,
         overlap: overlap.rows,

@@ -46,6 +46,7 @@ mod python;
 mod replay;
 mod report;
 mod roles;
+mod same_stream;
 mod shapes;
 mod sides;
 mod site;
