@@ -357,8 +357,8 @@ fn what_is_done_already() {
     let newer =
         |recorded| ids(&["foreach-optimizer", "newer-optimizer"], &RunFacts { recorded, ..step });
     assert_eq!(newer(None), foreach);
-    assert_eq!(newer(Some(2021_01)), ["newer-optimizer"]);
-    assert_eq!(newer(Some(2023_06)), foreach);
+    assert_eq!(newer(Some(202_101)), ["newer-optimizer"]);
+    assert_eq!(newer(Some(202_306)), foreach);
     let all = ["overlap-collective", "ddp-compress"];
     let ddp = |ddp, collective_f32| RunFacts { ddp, collective_f32, ..TRAINING };
     assert_eq!(ids(&all, &ddp(Some(false), Some(true))), ["overlap-collective"]);

@@ -77,15 +77,9 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             let finding = if share >= COSTS_SHARE && device.is_starved() {
                 let found =
                     Finding::fact(Rule::Sync, "sync_bound", text).level(Level::of_share(share));
+                let others = || after_waits(&device, &all, &of_copies, false);
                 match Loops::of(facts, &device) {
-                    Some(loops) => {
-                        let mut times = after_waits(&device, &all, &of_copies, false);
-                        times.extend(&loops.idle);
-                        found
-                            .bound(length(&union(times)))
-                            .means(loops.sentence(&gpu))
-                            .confidence(Confidence::Medium)
-                    }
+                    Some(loops) => loops.bounding(found, others(), &gpu),
                     None => found.bound(own_ns),
                 }
             } else {
@@ -211,6 +205,13 @@ impl Loops {
         let idle = both(&device.gaps_told(), &union(times.collect()));
         let reads = loops().map(|own| own.len() as u64).sum();
         Some(Self { n: loops().count() as u64, reads, idle }).filter(|loops| loops.n > 0)
+    }
+
+    /// The finding with the bound of its loops and of the `others`, when the device stands still in or after other waits.
+    fn bounding(&self, found: Finding, mut others: Vec<Interval>, gpu: &str) -> Finding {
+        others.extend(&self.idle);
+        let found = found.bound(length(&union(others))).means(self.sentence(gpu));
+        found.confidence(Confidence::Medium)
     }
 
     fn sentence(&self, gpu: &str) -> String {
