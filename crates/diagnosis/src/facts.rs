@@ -60,7 +60,7 @@ const COLD_LAUNCH_NS: i64 = 1_000_000;
 /// Of the busy time: with more work of its own, a recording has little from before it.
 const MOST_OWN: f64 = 0.95;
 /// Of the bar: with so much compute, the GPU waits for nothing.
-const FULL_PCT: f64 = 99.0;
+pub(crate) const FULL_PCT: f64 = 99.0;
 
 /// Launches of kernels that ran on their device before: they load no code. Sorted.
 pub(crate) fn again(trace: &Trace, gpu: &GpuSide) -> Vec<Row> {

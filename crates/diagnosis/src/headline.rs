@@ -10,7 +10,7 @@ use timeline::before_kineto::before_kineto;
 use triage::{LATE_START, WallPart, WallRow};
 
 use crate::actions::is_held_by_reads;
-use crate::facts::{Device, InRanges, Sets};
+use crate::facts::{Device, FULL_PCT, InRanges, Sets};
 use crate::words::lower;
 use crate::{Facts, Finding, Iterations, LEAST_PCT, Rule};
 use outside::outside;
@@ -37,8 +37,6 @@ pub(crate) const QUEUED: &str = "was queued when the recording began";
 
 /// Beside compute a part is worth a word from this share on.
 const SECOND_PCT: f64 = 3.0;
-/// From this share on computing is all that a device does, in percent.
-const ALL_PCT: f64 = 99.0;
 
 /// What a person would repeat to a colleague: the largest part of the wall time that is not compute, or what the recording cannot
 /// tell; and that its clocks disagree, where they do.
@@ -327,7 +325,7 @@ fn computes(facts: &Facts<'_>, findings: &[Finding], most: &WallRow) -> Option<S
     let rest = if let Some(differ) = findings.iter().find(differ) {
         let range = differ.evidence.first().map_or("", |evidence| &evidence.value);
         format!("; equal launches of one kernel take {range}, and the file does not show why.")
-    } else if computes.share_pct >= ALL_PCT {
+    } else if computes.share_pct >= FULL_PCT {
         ": only less or faster GPU work would shorten it.".to_owned()
     } else if most.share_pct < SECOND_PCT || most.part == WallPart::Compute {
         ": less or faster GPU work would shorten it most.".to_owned()

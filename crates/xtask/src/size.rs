@@ -15,7 +15,7 @@ use crate::digest::files;
 const BUDGET: &[Share] = &[
     Share { what: "app wasm", start: "app-", end: "_bg.wasm", but: &[], bytes: 350_500 },
     Share { what: "worker wasm", start: "worker-", end: "_bg.wasm", but: &[], bytes: 371_000 },
-    Share { what: "triage wasm", start: "triage-", end: "_bg.wasm", but: &[], bytes: 1_528_500 },
+    Share { what: "triage wasm", start: "triage-", end: "_bg.wasm", but: &[], bytes: 1_529_500 },
     Share { what: "snapshot wasm", start: "snapshot-", end: "_bg.wasm", but: &[], bytes: 463_500 },
     Share { what: "lanes wasm", start: "lanes-", end: "_bg.wasm", but: &[], bytes: 351_500 },
     // What the first screen waits for (docs/adr/0013-two-worker-programs.md).

@@ -55,8 +55,6 @@ pub(super) fn from_scores(
     let (gemm, softmax) = (kind_named("gemm"), kind_named("softmax"));
     let meets = |at: u32, kind| lanes.code_of_slice(at).kinds.meets(kind);
     let sizes = |at: u32| arguments.gemm(at as usize);
-    let gpu = lanes.gpu;
-    let stream = |at: u32| gpu.trace.track(gpu.row(at as usize));
     for find in split {
         let parts = slices.get_mut(find.from as usize..find.to as usize).unwrap_or_default();
         let [first, rest @ .., last] = parts else { continue };
@@ -67,9 +65,8 @@ pub(super) fn from_scores(
         if [values.m, values.n].iter().any(|rows| n_out(of_first) == n_scores(*rows)) {
             continue;
         }
-        let before = (0..*first).rev().filter(|at| stream(*at) == stream(*first)).take(FAR);
         // (Beyond a softmax they are those of another attention.)
-        let mut own = before.take_while(|at| !meets(*at, softmax));
+        let mut own = lanes.before(*first).take(FAR).take_while(|at| !meets(*at, softmax));
         let makes_scores = |of: Gemm| n_out(of) == n_scores(values.m);
         let scores = own.find(|at| meets(*at, gemm) && sizes(*at).is_some_and(makes_scores));
         let Some(scores) = scores else { continue };
@@ -96,7 +93,6 @@ pub(super) fn with_surroundings(
     let Some(arguments) = arguments.filter(|_| chain.id == "K04") else { return };
     let [copy, scale, mean] = ["copy", "mul_number", "mean"].map(kind_named);
     let gpu = lanes.gpu;
-    let stream = |at: u32| gpu.trace.track(gpu.row(at as usize));
     let has = |at: u32, kind, n: i64| {
         lanes.code_of_slice(at).kinds.meets(kind)
             && arguments.elements(at as usize).is_some_and(|own| i64::try_from(own) == Ok(n))
@@ -109,8 +105,7 @@ pub(super) fn with_surroundings(
         let Some(Gemm { batch, m, n, k }) = arguments.gemm(first as usize) else { continue };
         let n_scores = batch.saturating_mul(m).saturating_mul(n);
         let n_queries = batch.saturating_mul(m).saturating_mul(k);
-        let before = (0..first).rev().filter(|at| stream(*at) == stream(first));
-        let before: Vec<u32> = before.take(BEFORE).collect();
+        let before: Vec<u32> = lanes.before(first).take(BEFORE).collect();
         // (A kernel that copies changes the format of the mask, which stays to be done.)
         let is_copied = |at: &u32| {
             gpu.work(gpu.slice(*at as usize).work).kind == RawKind::Memcpy
@@ -118,8 +113,7 @@ pub(super) fn with_surroundings(
         };
         let copied = before.first().copied().filter(is_copied);
         let scaled = before.iter().copied().find(|at| has(*at, scale, n_queries));
-        let after = (last + 1..gpu.len() as u32).filter(|at| stream(*at) == stream(last));
-        let averaged = after.take(AFTER).find(|at| has(*at, mean, n_scores));
+        let averaged = lanes.after(last).take(AFTER).find(|at| has(*at, mean, n_scores));
         if copied.is_none() && scaled.is_none() && averaged.is_none() {
             continue;
         }

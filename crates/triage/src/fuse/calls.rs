@@ -17,8 +17,6 @@ pub(super) fn whole_calls(
     candidate: &mut Candidate,
 ) {
     let Some(arguments) = arguments else { return };
-    let gpu = lanes.gpu;
-    let stream = |at: u32| gpu.trace.track(gpu.row(at as usize));
     let is_split = |at: u32| {
         let bytes = if arguments.is_half(at as usize) == Some(true) { HALF } else { WHOLE };
         let elements = arguments.elements(at as usize).unwrap_or_default();
@@ -36,8 +34,8 @@ pub(super) fn whole_calls(
         }
         let mut whole: Vec<u32> = Vec::with_capacity(parts.len());
         for part in parts {
-            let before = (0..*part).rev().filter(|at| stream(*at) == stream(*part));
-            let others = before.take_while(|at| is_split(*part) && is_same(*at, *part));
+            let others = lanes.before(*part);
+            let others = others.take_while(|at| is_split(*part) && is_same(*at, *part));
             let mut own: Vec<u32> = others.filter(|at| !whole.contains(at)).collect();
             own.reverse();
             whole.extend(own);

@@ -211,6 +211,21 @@ impl<'a> Lanes<'a> {
         self.code_of[self.order[at] as usize] as usize
     }
 
+    /// The slices before one on its stream, the nearest first.
+    pub(super) fn before(&self, slice: u32) -> impl Iterator<Item = u32> {
+        (0..slice).rev().filter(move |at| self.are_on_one_stream(*at, slice))
+    }
+
+    /// The slices after one on its stream.
+    pub(super) fn after(&self, slice: u32) -> impl Iterator<Item = u32> {
+        (slice + 1..self.gpu.len() as u32).filter(move |at| self.are_on_one_stream(*at, slice))
+    }
+
+    fn are_on_one_stream(&self, one: u32, other: u32) -> bool {
+        let stream = |at: u32| self.gpu.trace.track(self.gpu.row(at as usize));
+        stream(one) == stream(other)
+    }
+
     /// The code of a slice.
     pub(super) fn code_of_slice(&self, slice: u32) -> &Code {
         &self.codes[self.code_of[slice as usize] as usize]
