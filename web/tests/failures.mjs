@@ -25,5 +25,4 @@ export default async function* failures(events) {
     if (type !== "test:fail" || data.details.error.failureType === "subtestsFailed") continue;
     tally("failed", `${data.name} (${line(data)})`);
   }
-
 }
