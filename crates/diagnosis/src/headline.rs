@@ -12,7 +12,7 @@ use triage::{LATE_START, WallPart, WallRow};
 use crate::actions::is_held_by_reads;
 use crate::facts::{Device, FULL_PCT, InRanges, Sets};
 use crate::words::lower;
-use crate::{Facts, Finding, Iterations, LEAST_PCT, Rule};
+use crate::{Facts, Finding, LEAST_PCT, Rule};
 use outside::outside;
 use work::largest_work;
 
@@ -468,10 +468,10 @@ fn at_line(facts: &Facts<'_>, most: &triage::WallRow) -> String {
 
 /// That cold iterations are left out; empty where none are, or where that changes nothing: then the chapter of iterations says it.
 fn left_out(facts: &Facts<'_>) -> String {
-    if !facts.cold_changes_bar() {
+    let Some(iterations) = facts.iterations.as_ref().filter(|of| of.is_cold_told) else {
         return String::new();
-    }
-    let place = facts.iterations.as_ref().map_or("", Iterations::cold_place);
+    };
+    let place = iterations.cold_place();
     match facts.left_out() {
         None => String::new(),
         Some((1, all)) => format!(" 1 of {all} iterations{place} is cold and left out."),

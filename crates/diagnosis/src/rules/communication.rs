@@ -56,13 +56,7 @@ fn of_device(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
     let sooner_ns = device.sooner_without_communication_outside_ns(&told.left_out);
     let compute_ns = device.exposed_compute();
     let bound = transfer.min(compute_ns).min(sooner_ns);
-    let removed = match (told.left_out.is_empty(), waits_on_cpu(facts)) {
-        (true, false) => "all communication",
-        (true, true) => "all communication and all waits of the CPU for other ranks",
-        (false, false) => "the rest",
-        (false, true) => "the rest and all waits of the CPU for other ranks",
-    };
-    let limited = limited(bound, (sooner_ns, removed), transfer);
+    let limited = limited(facts, bound, (sooner_ns, told.left_out.is_empty()), transfer);
     let meaning = told.meaning((facts, device), (exposed, compute_ns, bound), &limited);
     // (Of little, most has to be.)
     let is_transfer = match is_much {
@@ -259,22 +253,28 @@ fn given(facts: &Facts<'_>) -> Option<String> {
 }
 
 /// What limits the bound, where that is much less than the transfer; empty where nothing does.
-fn limited(bound_ns: i64, (sooner_ns, removed): (i64, &str), transfer_ns: i64) -> String {
+fn limited(
+    facts: &Facts<'_>,
+    bound_ns: i64,
+    (sooner_ns, is_all): (i64, bool),
+    transfer_ns: i64,
+) -> String {
     if bound_ns as f64 >= LEAST_SAVED * transfer_ns as f64 {
         String::new()
     } else if bound_ns == sooner_ns {
         format!(
-            "Removing {removed} would save at most {}: what follows is launched no earlier.",
+            "Removing {}{} would save at most {}: what follows is launched no earlier.",
+            if is_all { "all communication" } else { "the rest" },
+            // (The bound counts these waits, too.)
+            match ranks::waits_on_cpu(facts.slices, facts.details) {
+                true => " and all waits of the CPU for other ranks",
+                false => "",
+            },
             time(sooner_ns),
         )
     } else {
         format!("Other kernels run alone for {}: no more of it can be hidden.", time(bound_ns))
     }
-}
-
-/// Whether the CPU waits for those of other ranks: the bound counts these waits, too.
-fn waits_on_cpu(facts: &Facts<'_>) -> bool {
-    ranks::waits_on_cpu(facts.slices, facts.details)
 }
 
 /// Where less of the waiting would be saved, something else limits, too.
